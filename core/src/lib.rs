@@ -1,0 +1,2 @@
+//! Everything that decides, generic over [`os::Os`].
+pub mod os;

@@ -1,0 +1,1 @@
+//! The plugin protocol: bytes to typed messages and back, the published schema, the declaration and its load rules.

@@ -1,0 +1,1 @@
+//! A simulated Unix machine that runs mu itself against fake plugins.

@@ -1,0 +1,1 @@
+//! The real machine: tokio and Linux behind `mu_core::os::Os`.

@@ -1,0 +1,2 @@
+//! The `mu` executable.
+fn main() {}
