@@ -15,18 +15,19 @@ use crate::signals;
 /// - Descriptors inherited without close-on-exec get it (PRC-15): a plugin receives 0, 1 and 2 and nothing of what
 ///   mu was handed by its parent.
 /// - SIGCHLD ignored would let the kernel reap children by itself: it becomes default.
-/// - SIGPIPE is ignored in mu; `std` gives it back to children.
 /// - The three terminating signals are caught, see [`signals`].
 ///
-/// A closed standard stream needs nothing here: before `main`, `std` opens `/dev/null` in its place.
+/// Two things need nothing here, since `std` does them before `main`: SIGPIPE is ignored (and given back to children),
+/// and `/dev/null` is opened in the place of a closed standard stream.
 pub(crate) fn prepare() -> io::Result<()> {
     static DONE: Mutex<bool> = Mutex::new(false);
     let mut done = DONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !*done {
         check_proc()?;
         close_inherited_on_exec()?;
-        set_disposition(Signal::SIGCHLD, SigHandler::SigDfl)?;
-        set_disposition(Signal::SIGPIPE, SigHandler::SigIgn)?;
+        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: no function is installed.
+        unsafe { sigaction(Signal::SIGCHLD, &default) }?;
         signals::catch()?;
         *done = true;
     }
@@ -59,12 +60,5 @@ fn close_inherited_on_exec() -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
-}
-
-fn set_disposition(signal: Signal, handler: SigHandler) -> io::Result<()> {
-    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no function is installed, only "default" or "ignore".
-    unsafe { sigaction(signal, &action) }?;
     Ok(())
 }
