@@ -1,0 +1,131 @@
+//! The handle.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use mu_core::os::{Env, EpochMs, Exec, FileFacts, Mono, Os, Signal, Stream};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::child::{RealChild, Started, spawn};
+use crate::clock::{self, RealSleep};
+use crate::output::Output;
+use crate::signals::{self, Signals};
+use crate::{files, startup};
+
+/// The operating system that mu runs on. Cheap to clone; belongs to one thread.
+#[derive(Clone)]
+pub struct RealOs(Rc<Inner>);
+
+struct Inner {
+    env: Env,
+    signals: Signals,
+    out: Output,
+    err: Output,
+    started: Started,
+}
+
+impl RealOs {
+    /// Puts the process in order (descriptors, signals, see the crate's map) and takes hold of what it was started
+    /// with. To be called once, from within a current-thread tokio runtime with IO and time enabled.
+    ///
+    /// # Errors
+    ///
+    /// When `/proc` is missing or another namespace's, and when no descriptor is left.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime.
+    pub fn new() -> io::Result<RealOs> {
+        startup::prepare()?;
+        Ok(RealOs(Rc::new(Inner {
+            env: environment(),
+            signals: Signals::new()?,
+            out: Output::new(Stream::Out),
+            err: Output::new(Stream::Err),
+            started: Started::default(),
+        })))
+    }
+
+    /// SIGKILL to every group that was started and not reaped: the way out when mu itself has failed (PRC-13).
+    pub fn kill_started_groups(&self) {
+        self.0.started.kill_all();
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // this is what `Os::env` answers with
+fn environment() -> Env {
+    Env {
+        argv: std::env::args_os().collect(),
+        vars: std::env::vars_os().collect(),
+        // Empty when the directory is gone: relative paths then fail where they are used, and the rest works.
+        cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::new()),
+        euid: rustix::process::geteuid().as_raw(),
+        stdout_is_terminal: io::stdout().is_terminal(),
+    }
+}
+
+impl Os for RealOs {
+    type Child = RealChild;
+    type Sleep = RealSleep;
+
+    fn now(&self) -> Mono {
+        clock::mono()
+    }
+
+    fn wall(&self) -> EpochMs {
+        clock::wall()
+    }
+
+    fn sleep_until(&self, at: Mono) -> RealSleep {
+        RealSleep::until(at)
+    }
+
+    fn spawn(&self, exec: &Exec) -> io::Result<RealChild> {
+        spawn(exec, &self.0.started)
+    }
+
+    fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
+        self.0.signals.poll(cx)
+    }
+
+    fn raise_default(&self, signal: Signal) {
+        signals::die_of(signal)
+    }
+
+    fn facts(&self, path: &Path) -> io::Result<FileFacts> {
+        files::facts(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        files::create_dir_all(path)
+    }
+
+    fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection> {
+        files::open_db(&self.0.env.cwd.join(path))
+    }
+
+    fn random(&self, buf: &mut [u8]) {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match getrandom(&mut buf[filled..], GetRandomFlags::empty()) {
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => panic!("the kernel gives no random bytes: {error}"),
+            }
+        }
+    }
+
+    fn env(&self) -> &Env {
+        &self.0.env
+    }
+
+    fn poll_write(&self, stream: Stream, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match stream {
+            Stream::Out => self.0.out.poll_write(cx, bytes),
+            Stream::Err => self.0.err.poll_write(cx, bytes),
+        }
+    }
+}
