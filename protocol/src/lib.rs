@@ -1,1 +1,25 @@
 //! The plugin protocol: bytes to typed messages and back, the published schema, the declaration and its load rules.
+//!
+//! What a plugin wrote comes in at the top, and each step proves more of it:
+//!
+//! - [`line`]: a stream of bytes cut into bounded lines
+//! - [`strict`]: a line checked byte by byte to be one strict JSON object
+//! - [`envelope`]: that object as a reply or a notification
+//! - [`invalid`]: each way for a line to be wrong; [`first_line`]: what a wrong first line probably was
+//! - [`declaration`]: the answer to `initialize`, typed; [`load`]: whether mu takes it
+//!
+//! The other way:
+//!
+//! - [`outgoing`]: the lines that mu writes
+
+pub mod declaration;
+pub mod envelope;
+pub mod first_line;
+pub mod invalid;
+pub mod line;
+pub mod load;
+pub mod outgoing;
+pub mod strict;
+
+/// The largest integer of the protocol, 2^53-1: every JSON implementation holds it exactly.
+pub const MAX_INTEGER: u64 = (1 << 53) - 1;

@@ -1,0 +1,46 @@
+//! Where two declarations differ.
+
+use crate::declaration::Declaration;
+use crate::strict::{elements, members};
+
+/// The path of the first member that differs, in the order of the schema; an absent member differs from a present one,
+/// whatever its value.
+pub(super) fn first(recorded: &Declaration, declared: &Declaration) -> Option<String> {
+    if recorded == declared {
+        return None;
+    }
+    let (recorded, declared) = (recorded.to_json(), declared.to_json());
+    let (recorded, declared) = (leaves(&recorded), leaves(&declared));
+    let differs = |leaf: &&Leaf<'_>, others: &[Leaf<'_>]| !others.contains(leaf);
+    let new = declared.iter().find(|leaf| differs(leaf, &recorded));
+    let gone = recorded.iter().find(|leaf| differs(leaf, &declared));
+    new.or(gone).map(|(path, _)| path.clone())
+}
+
+/// A path and the text of a value that holds no others.
+type Leaf<'a> = (String, &'a str);
+
+fn leaves(json: &str) -> Vec<Leaf<'_>> {
+    let mut leaves = Vec::new();
+    collect(String::new(), json, &mut leaves);
+    leaves
+}
+
+fn collect<'a>(path: String, value: &'a str, leaves: &mut Vec<Leaf<'a>>) {
+    // Containers are leaves too, so that an empty one differs from an absent one.
+    if let Ok(members) = members(value) {
+        leaves.push((path.clone(), "{}"));
+        for member in members {
+            let name = member.name.decode();
+            let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+            collect(path, member.value, leaves);
+        }
+    } else if let Some(elements) = elements(value) {
+        leaves.push((path.clone(), "[]"));
+        for (place, element) in elements.into_iter().enumerate() {
+            collect(format!("{path}[{place}]"), element, leaves);
+        }
+    } else {
+        leaves.push((path, value));
+    }
+}

@@ -1,0 +1,131 @@
+//! The load rules: which answers to `initialize` make a plugin usable (LOAD-01 to LOAD-19).
+//!
+//! A pure function from the answer, the registration, the published digest and the recorded declaration to the
+//! declaration, or to the first refusal. Every refusal is final for the invocation and exits 4.
+//!
+//! - `rules.rs`: what a legal declaration must fulfil besides, one function for each rule
+//! - `difference.rs`: where two declarations differ (LOAD-19)
+
+mod difference;
+mod rules;
+
+use std::fmt;
+
+pub use crate::declaration::Seam;
+use crate::declaration::{Declaration, Flaw, protocol, shown};
+use crate::envelope::Body;
+use crate::strict::{Text, members};
+
+/// The only version of the protocol that mu speaks (HSK-01).
+pub const PROTOCOL: u64 = 1;
+
+/// What the one who starts the plugin asks of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Registration<'a> {
+    /// The name under which it is registered.
+    pub name: &'a str,
+    /// The seams that the registration or the host at hand cannot do without.
+    pub needs: &'a [Seam],
+}
+
+/// Judges the answer to `initialize`.
+///
+/// `published_digest` is the digest of the schema that this mu ships. `recorded` is what `mu plugin add` recorded, and
+/// `None` for the start that `add` itself makes (REG-10).
+///
+/// The first rule that is broken is reported, in this order: an error instead of a result (LOAD-02); the version, when it
+/// is an integer (LOAD-01), because a later version may look different altogether; the shape, object by object and at each
+/// object what is missing (LOAD-05), unknown (LOAD-06), of unknown value or type (LOAD-07); then LOAD-03, LOAD-04, LOAD-09
+/// to LOAD-18, LOAD-08 and LOAD-19.
+pub fn load(
+    answer: &Body<'_>,
+    registration: &Registration<'_>,
+    published_digest: &str,
+    recorded: Option<&Declaration>,
+) -> Result<Declaration, LoadRefusal> {
+    let result = match answer {
+        Body::Result(result) => result.get(),
+        Body::Error(error) => return Err(LoadRefusal::answered_with(error.get())),
+    };
+    if protocol(result).is_some_and(|version| version != Ok(PROTOCOL)) {
+        return Err(LoadRefusal::new(
+            "LOAD-01",
+            "protocol",
+            "is outside the offered range, which is 1 to 1",
+            "answer with version 1",
+        ));
+    }
+    let declaration = Declaration::from_recorded(result).map_err(LoadRefusal::off_schema)?;
+    rules::check(&declaration, registration, published_digest)?;
+    match recorded.and_then(|recorded| difference::first(recorded, &declaration)) {
+        None => Ok(declaration),
+        Some(field) => Err(LoadRefusal::new(
+            "LOAD-19",
+            field,
+            "differs from what `mu plugin add` recorded",
+            "run `mu plugin add` with the same command line to accept the new declaration",
+        )),
+    }
+}
+
+/// A declaration that mu refuses. Its text is one line that names the field, the reason and what the plugin's author
+/// should do; of the plugin's own text it repeats member names and the plugin's name, escaped and cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadRefusal {
+    /// The rule that is broken, as in `LOAD-05`.
+    pub rule: &'static str,
+    /// The path of the member at fault, as in `seams.link.maxScriptBytes`; `result` or `error` for the whole answer.
+    pub field: String,
+    /// How it is at fault, as the rest of a sentence that starts with the path.
+    pub reason: String,
+    /// What to do about it, as a request.
+    pub remedy: String,
+    /// For LOAD-02 the first line of the error's `message`, at most 400 characters, control characters removed; not part
+    /// of the text of the refusal.
+    pub said: Option<String>,
+}
+
+impl LoadRefusal {
+    fn new(
+        rule: &'static str,
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        LoadRefusal { rule, field: field.into(), reason: reason.into(), remedy: remedy.into(), said: None }
+    }
+
+    /// LOAD-02, whatever the error holds.
+    fn answered_with(error: &str) -> Self {
+        let members = members(error).unwrap_or_default();
+        let message = members.iter().find(|member| member.name.is("message"));
+        let said = message.and_then(|message| Text::of_value(message.value)).map(|text| {
+            let line = text.chars().take_while(|&char| char != '\n').filter(|char| !char.is_control());
+            line.take(400).collect()
+        });
+        let refusal = Self::new(
+            "LOAD-02",
+            "error",
+            "came instead of a declaration",
+            "answer `initialize` with a result, and report what is wrong when it is called for",
+        );
+        LoadRefusal { said, ..refusal }
+    }
+
+    fn off_schema(flaw: Flaw) -> Self {
+        let remedy = match flaw.rule {
+            "LOAD-05" => "declare it; `mu plugin schema` prints its form",
+            "LOAD-06" => "remove it; `mu plugin schema` prints what is known",
+            _ => "declare it as `mu plugin schema` says",
+        };
+        Self::new(flaw.rule, flaw.field, flaw.reason, remedy)
+    }
+}
+
+impl fmt::Display for LoadRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}; {} ({})", self.field, self.reason, self.remedy, self.rule)
+    }
+}
+
+impl std::error::Error for LoadRefusal {}

@@ -1,0 +1,96 @@
+//! A JSON string as it stands in the line, compared by what it means.
+
+use std::cmp::Ordering;
+use std::iter;
+use std::str::Chars;
+
+/// The characters between the quotes of a checked JSON string, escapes and all.
+///
+/// Equality and order are those of the decoded text, so `a` and `\u0061` are equal. Nothing is allocated for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    raw: &'a str,
+    escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// `raw` stands between the quotes of a string that the scan accepted; `escaped` if there is a backslash in it.
+    pub(super) fn new(raw: &'a str, escaped: bool) -> Self {
+        Text { raw, escaped }
+    }
+
+    /// A checked JSON value, if it is a string.
+    pub(crate) fn of_value(value: &'a str) -> Option<Self> {
+        let raw = value.strip_prefix('"')?.strip_suffix('"')?;
+        Some(Text { raw, escaped: memchr::memchr(b'\\', raw.as_bytes()).is_some() })
+    }
+
+    /// Whether it means `plain`.
+    pub(crate) fn is(&self, plain: &str) -> bool {
+        if self.escaped { self.chars().eq(plain.chars()) } else { self.raw == plain }
+    }
+
+    /// The decoded text.
+    pub(crate) fn decode(&self) -> String {
+        if self.escaped { self.chars().collect() } else { self.raw.to_owned() }
+    }
+
+    /// The decoded characters. The scan has proved that each escape is whole and each surrogate has its pair.
+    pub(crate) fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
+        let mut chars = self.raw.chars();
+        iter::from_fn(move || {
+            let char = chars.next()?;
+            if char != '\\' {
+                return Some(char);
+            }
+            Some(match chars.next()? {
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'u' => {
+                    let first = hex4(&mut chars)?;
+                    if !(0xd800..0xe000).contains(&first) {
+                        return char::from_u32(first);
+                    }
+                    chars.next().zip(chars.next())?;
+                    let second = hex4(&mut chars)?;
+                    return char::from_u32(0x10000 + ((first - 0xd800) << 10) + second.wrapping_sub(0xdc00));
+                }
+                itself => itself,
+            })
+        })
+    }
+}
+
+fn hex4(chars: &mut Chars<'_>) -> Option<u32> {
+    (0..4).try_fold(0, |unit, _| Some(unit * 16 + chars.next()?.to_digit(16)?))
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match self.escaped || other.escaped {
+            false => self.raw == other.raw,
+            true => self.chars().eq(other.chars()),
+        }
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialOrd for Text<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // UTF-8 sorts bytewise as its characters do, so both ways give one order.
+        match self.escaped || other.escaped {
+            false => self.raw.cmp(other.raw),
+            true => self.chars().cmp(other.chars()),
+        }
+    }
+}

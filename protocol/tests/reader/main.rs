@@ -1,0 +1,28 @@
+//! From the bytes of a plugin to an envelope, and mu's own lines.
+//!
+//! `line` cuts, `strict` and `agreement` check the strict pass (by cases, and against a slow second opinion), `envelope`
+//! reads replies and notifications, `traps` holds the ways in which serde_json alone would be fooled.
+
+mod agreement;
+mod envelope;
+mod first_line;
+mod json;
+mod line;
+mod outgoing;
+mod strict;
+mod traps;
+
+/// One test for each line that must be refused: `name: line => byte, why;`.
+macro_rules! refused {
+    ($read:path; $($(#[$doc:meta])+ $name:ident: $line:expr => $at:expr, $why:ident;)+) => {$(
+        $(#[$doc])+
+        #[test]
+        fn $name() {
+            let line = $line;
+            let line: &[u8] = line.as_ref();
+            let refusal = $read(line).map(drop).unwrap_err();
+            assert_eq!((refusal.at, refusal.why), ($at, mu_protocol::invalid::Why::$why));
+        }
+    )+};
+}
+use refused;
