@@ -1,1 +1,5 @@
 //! The plugin protocol: bytes to typed messages and back, the published schema, the declaration and its load rules.
+
+pub mod messages;
+pub mod objects;
+pub mod schema;
