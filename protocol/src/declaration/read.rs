@@ -282,7 +282,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn word<W: Word>(&self) -> Read<W> {
+    fn word<W: Vocabulary>(&self) -> Read<W> {
         let text = Text::of_value(self.value);
         let word = text.and_then(|text| W::ALL.iter().find(|word| text.is(word.name())));
         word.copied().ok_or_else(|| {
@@ -291,7 +291,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn words<W: Word>(&self) -> Read<Vec<W>> {
+    fn words<W: Vocabulary>(&self) -> Read<Vec<W>> {
         let Some(values) = elements(self.value) else { return Err(self.wrong("is not a list")) };
         let word = |(place, value)| Field { path: format!("{}[{place}]", self.path), value }.word();
         values.into_iter().enumerate().map(word).collect()
