@@ -11,7 +11,7 @@ mod text;
 use mu_protocol::declaration::{Declaration, Seam};
 use mu_protocol::envelope::Body;
 use mu_protocol::load::{LoadRefusal, Registration, load};
-use serde_json::value::RawValue;
+use mu_protocol::strict::Checked;
 use serde_json::{Value, json};
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -76,8 +76,8 @@ fn remove(declaration: &mut Value, pointer: &str) {
     object.expect("an object").remove(name).expect("a member to remove");
 }
 
-fn raw(text: &str) -> Box<RawValue> {
-    RawValue::from_string(text.to_owned()).expect("JSON")
+fn json(text: &str) -> Checked<'_> {
+    Checked::value(text).expect("strict JSON")
 }
 
 /// What mu makes of `result` for the plugin `box`, asked for `needs`.
@@ -86,7 +86,7 @@ fn judge_for(
     result: &str,
     recorded: Option<&Declaration>,
 ) -> Result<Declaration, LoadRefusal> {
-    load(&Body::Result(&raw(result)), &Registration { name: "box", needs }, DIGEST, recorded)
+    load(&Body::Result(json(result)), &Registration { name: "box", needs }, DIGEST, recorded)
 }
 
 fn judge(result: &Value) -> Result<Declaration, LoadRefusal> {

@@ -33,7 +33,8 @@ fn the_recorded_form_is_in_the_order_of_the_schema() {
 #[test]
 fn a_damaged_record_is_a_flaw_and_no_declaration() {
     let text = judge(&full()).unwrap().to_json();
-    for damaged in [&text[..text.len() - 1], "", "[]", "{}", &text.replace("\"fetch\"", "\"f\"")] {
+    let twice = text.replacen("\"protocol\":1", "\"protocol\":1,\"protocol\":1", 1);
+    for damaged in [&text[..text.len() - 1], "", "[]", "{}", &text.replace("\"fetch\"", "\"f\""), &twice] {
         assert!(Declaration::from_recorded(damaged).is_err(), "{damaged}");
     }
 }

@@ -5,9 +5,7 @@ use mu_protocol::envelope::Body;
 use mu_protocol::load::{LoadRefusal, Registration, load};
 use serde_json::{Value, json};
 
-use crate::{
-    DIGEST, OTHER_DIGEST, full, judge, judge_for, raw, refusal, refused, remove, set, with, without,
-};
+use crate::{DIGEST, OTHER_DIGEST, full, judge, judge_for, refusal, refused, remove, set, with, without};
 
 /// A job seam that needs no other seam.
 fn plain_job() -> Value {
@@ -93,7 +91,7 @@ fn an_error_is_refused_whatever_its_data() {
         "{}",
     ] {
         let registration = Registration { name: "box", needs: &[] };
-        let refusal = load(&Body::Error(&raw(error)), &registration, DIGEST, None).unwrap_err();
+        let refusal = load(&Body::Error(crate::json(error)), &registration, DIGEST, None).unwrap_err();
         assert_eq!((refusal.rule, refusal.field.as_str()), ("LOAD-02", "error"), "{error}");
     }
 }

@@ -224,13 +224,6 @@ fn names_and_words_may_be_spelt_with_escapes() {
     assert_eq!(judge_for(&[], &text, None), judge(&full()));
 }
 
-///
-#[test]
-fn a_name_twice_is_refused_even_if_the_line_was_never_checked() {
-    let text = full().to_string().replace("\"slots\":\"self\"", "\"slots\":\"self\",\"slots\":\"mu\"");
-    assert_eq!(judge_for(&[], &text, None).unwrap_err().rule, "LOAD-07");
-}
-
 ///
 #[test]
 fn what_is_left_out_has_its_meaning_and_stays_left_out() {

@@ -4,7 +4,7 @@ use mu_protocol::envelope::Body;
 use mu_protocol::load::{LoadRefusal, Registration, load};
 use serde_json::{Value, json};
 
-use crate::{DIGEST, OTHER_DIGEST, full, judge, judge_for, raw, with, without};
+use crate::{DIGEST, OTHER_DIGEST, full, judge, judge_for, with, without};
 
 fn text(result: &Value) -> String {
     judge(result).unwrap_err().to_string()
@@ -54,7 +54,7 @@ fn the_name_of_an_unknown_member_is_escaped_and_cut() {
 
 fn answered_with(error: &Value) -> LoadRefusal {
     let registration = Registration { name: "box", needs: &[] };
-    load(&Body::Error(&raw(&error.to_string())), &registration, DIGEST, None).unwrap_err()
+    load(&Body::Error(crate::json(&error.to_string())), &registration, DIGEST, None).unwrap_err()
 }
 
 /// LOAD-02, A-70
