@@ -1,10 +1,8 @@
 //! A checked line as a reply or a notification: the JSON-RPC envelope, closed against every other member.
 
-use serde_json::value::RawValue;
-
 use crate::MAX_INTEGER;
 use crate::invalid::{InvalidMessage, Why};
-use crate::strict::{self, Member, Text};
+use crate::strict::{self, Checked, Member};
 
 /// What a plugin may say to mu.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +19,7 @@ pub enum Incoming<'a> {
         /// Which of the two.
         method: NotificationMethod,
         /// A JSON object.
-        params: &'a RawValue,
+        params: Checked<'a>,
     },
 }
 
@@ -29,9 +27,9 @@ pub enum Incoming<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// Any JSON value, `null` included.
-    Result(&'a RawValue),
+    Result(Checked<'a>),
     /// A JSON object.
-    Error(&'a RawValue),
+    Error(Checked<'a>),
 }
 
 /// The methods of the notifications that a plugin may send (TRN-13).
@@ -92,18 +90,19 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn add(&mut self, member: Member<'a>) {
-        let slots = [
-            ("jsonrpc", &mut self.jsonrpc),
-            ("id", &mut self.id),
-            ("method", &mut self.method),
-            ("params", &mut self.params),
-            ("result", &mut self.result),
-            ("error", &mut self.error),
-        ];
-        match slots.into_iter().find(|(name, _)| member.name.is(name)) {
-            Some((_, slot)) => *slot = Some(member),
-            None => self.unknown_at = self.unknown_at.or(Some(member.name_at)),
-        }
+        let slot = match member.name.decode().as_ref() {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => {
+                self.unknown_at = self.unknown_at.or(Some(member.name_at));
+                return;
+            }
+        };
+        *slot = Some(member);
     }
 
     /// TRN-01
@@ -111,7 +110,7 @@ impl<'a> Found<'a> {
         let Some(version) = self.jsonrpc else {
             return Err(InvalidMessage::new(start, Why::MissingVersion));
         };
-        match Text::of_value(version.value) {
+        match version.value.string() {
             Some(text) if text.is("2.0") => Ok(()),
             _ => Err(InvalidMessage::new(version.value_at, Why::WrongVersion)),
         }
@@ -124,11 +123,11 @@ impl<'a> Found<'a> {
         let id = id_of(id)?;
         // a member that is present counts, `null` or not.
         let body = match (self.result, self.error) {
-            (Some(result), None) => Body::Result(raw(result)?),
-            (None, Some(error)) if !error.value.starts_with('{') => {
+            (Some(result), None) => Body::Result(result.value),
+            (None, Some(error)) if !error.value.is_object() => {
                 return Err(InvalidMessage::new(error.value_at, Why::ErrorNotObject));
             }
-            (None, Some(error)) => Body::Error(raw(error)?),
+            (None, Some(error)) => Body::Error(error.value),
             (None, None) => return Err(InvalidMessage::new(start, Why::NoOutcome)),
             (Some(result), Some(error)) => {
                 return Err(InvalidMessage::new(result.name_at.max(error.name_at), Why::TwoOutcomes));
@@ -141,7 +140,7 @@ impl<'a> Found<'a> {
         if let Some(outcome) = self.result.or(self.error) {
             return Err(InvalidMessage::new(outcome.name_at, Why::OutcomeInNotification));
         }
-        let Some(name) = Text::of_value(method.value) else {
+        let Some(name) = method.value.string() else {
             return Err(InvalidMessage::new(method.value_at, Why::MethodNotString));
         };
         let Some(method) = NotificationMethod::ALL.into_iter().find(|known| name.is(known.name())) else {
@@ -150,25 +149,21 @@ impl<'a> Found<'a> {
         let Some(params) = self.params else {
             return Err(InvalidMessage::new(start, Why::MissingParams));
         };
-        if !params.value.starts_with('{') {
+        if !params.value.is_object() {
             return Err(InvalidMessage::new(params.value_at, Why::ParamsNotObject));
         }
-        Ok(Incoming::Notification { method, params: raw(params)? })
+        Ok(Incoming::Notification { method, params: params.value })
     }
 }
 
 /// Read from the digits themselves: through a float, 2^53 and 2^53+1 would be one number.
 fn id_of(id: Member<'_>) -> Result<u64, InvalidMessage> {
-    if !id.value.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+    let digits = id.value.get();
+    if !digits.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Err(InvalidMessage::new(id.value_at, Why::IdNotNumber));
     }
-    match id.value.parse() {
+    match digits.parse() {
         Ok(number) if (1..=MAX_INTEGER).contains(&number) => Ok(number),
         _ => Err(InvalidMessage::new(id.value_at, Why::IdOutOfRange)),
     }
-}
-
-/// The member's value for serde_json, which accepts every value that the strict pass has accepted.
-fn raw<'a>(member: Member<'a>) -> Result<&'a RawValue, InvalidMessage> {
-    serde_json::from_str(member.value).map_err(|_| InvalidMessage::new(member.value_at, Why::ExpectedValue))
 }

@@ -1,6 +1,6 @@
 //! What a plugin says about itself in its answer to `initialize` (HSK-02).
 //!
-//! In comes the text of a JSON value, out goes a [`Declaration`] that is legal by the schema, or the first [`Flaw`]. Which
+//! In comes a JSON value that has passed the strict pass, out goes a [`Declaration`] that is legal by the schema, or the first [`Flaw`]. Which
 //! legal declarations mu refuses nevertheless is the business of [`crate::load`].
 //!
 //! - `words.rs`: the closed vocabularies
@@ -13,11 +13,13 @@ mod read;
 mod words;
 
 pub use read::Flaw;
-pub(crate) use read::{protocol, shown};
+pub(crate) use read::{declaration, protocol, shown};
 pub use words::*;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+
+use crate::strict::Checked;
 
 /// The whole declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +44,10 @@ impl Declaration {
 
     /// Reads what [`Declaration::to_json`] wrote.
     pub fn from_recorded(json: &str) -> Result<Declaration, Flaw> {
-        read::declaration(json)
+        match Checked::value(json) {
+            Ok(json) => declaration(json),
+            Err(_) => Err(Flaw::no_json()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::*;
 use crate::MAX_INTEGER;
-use crate::strict::{Member, Text, elements, members};
+use crate::strict::{Checked, Member};
 
 /// The first place at which a declaration is off the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,13 @@ pub struct Flaw {
     pub field: String,
     /// How it is wrong, as the rest of a sentence that starts with the path.
     pub reason: String,
+}
+
+impl Flaw {
+    /// The text is not even JSON.
+    pub(super) fn no_json() -> Self {
+        Flaw { rule: "LOAD-07", field: "result".to_owned(), reason: "is not JSON".to_owned() }
+    }
 }
 
 impl fmt::Display for Flaw {
@@ -30,7 +37,7 @@ impl std::error::Error for Flaw {}
 type Read<T> = Result<T, Flaw>;
 
 /// The whole declaration. At each object missing members come first, then unknown ones, then values in the schema's order.
-pub(super) fn declaration(json: &str) -> Read<Declaration> {
+pub(crate) fn declaration(json: Checked<'_>) -> Read<Declaration> {
     let whole = Field { path: String::new(), value: json };
     let whole = whole.object(&["protocol", "plugin", "instance", "schema", "seams"], &[])?;
     Ok(Declaration {
@@ -44,9 +51,9 @@ pub(super) fn declaration(json: &str) -> Read<Declaration> {
 
 /// The answered version if it is an integer of any size, whatever the rest of the declaration: a later version may look
 /// different altogether.
-pub(crate) fn protocol(json: &str) -> Option<Result<u64, ()>> {
-    let members = members(json).ok()?;
-    let protocol = members.iter().find(|member| member.name.is("protocol"))?.value;
+pub(crate) fn protocol(json: Checked<'_>) -> Option<Result<u64, ()>> {
+    let members = json.members()?;
+    let protocol = members.iter().find(|member| member.name.is("protocol"))?.value.get();
     let digits = protocol.strip_prefix('-').unwrap_or(protocol);
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
     is_integer.then(|| protocol.parse().map_err(drop))
@@ -180,7 +187,7 @@ fn channel_caps(field: &Field<'_>) -> Read<ChannelCaps> {
 }
 
 fn dedupe_or_none(field: &Field<'_>) -> Read<Option<Dedupe>> {
-    match Text::of_value(field.value) {
+    match field.value.string() {
         Some(word) if word.is("none") => Ok(None),
         Some(_) => Err(field.wrong("is neither `none` nor an object with `exact` and `windowMs`")),
         None => dedupe(field).map(Some),
@@ -190,7 +197,7 @@ fn dedupe_or_none(field: &Field<'_>) -> Read<Option<Dedupe>> {
 /// A value and where it stands.
 struct Field<'a> {
     path: String,
-    value: &'a str,
+    value: Checked<'a>,
 }
 
 impl<'a> Field<'a> {
@@ -200,9 +207,9 @@ impl<'a> Field<'a> {
     }
 
     fn members(&self) -> Read<Members<'a>> {
-        match members(self.value) {
-            Ok(members) => Ok(Members { path: self.path.clone(), members }),
-            Err(_) => Err(self.wrong("is not an object")),
+        match self.value.members() {
+            Some(members) => Ok(Members { path: self.path.clone(), members }),
+            None => Err(self.wrong("is not an object")),
         }
     }
 
@@ -223,7 +230,7 @@ impl<'a> Field<'a> {
     }
 
     fn boolean(&self) -> Read<bool> {
-        match self.value {
+        match self.value.get() {
             "true" => Ok(true),
             "false" => Ok(false),
             _ => Err(self.wrong("is neither true nor false")),
@@ -232,16 +239,17 @@ impl<'a> Field<'a> {
 
     /// Read from the digits: `1.0`, `1e3` and `-0` are not how the protocol writes integers.
     fn integer(&self) -> Read<u64> {
-        let digits = self.value.bytes().all(|byte| byte.is_ascii_digit());
-        match self.value.parse() {
+        let text = self.value.get();
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
             Ok(number) if digits && number <= MAX_INTEGER => Ok(number),
             _ => Err(self.wrong("is not an integer from 0 to 2^53-1, written as digits")),
         }
     }
 
     fn text(&self) -> Read<String> {
-        match Text::of_value(self.value) {
-            Some(text) => Ok(text.decode()),
+        match self.value.string() {
+            Some(text) => Ok(text.decode().into_owned()),
             None => Err(self.wrong("is not a string")),
         }
     }
@@ -282,8 +290,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn word<W: Word>(&self) -> Read<W> {
-        let text = Text::of_value(self.value);
+    fn word<W: Vocabulary>(&self) -> Read<W> {
+        let text = self.value.string();
         let word = text.and_then(|text| W::ALL.iter().find(|word| text.is(word.name())));
         word.copied().ok_or_else(|| {
             let known: Vec<&str> = W::ALL.iter().map(|word| word.name()).collect();
@@ -291,8 +299,8 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn words<W: Word>(&self) -> Read<Vec<W>> {
-        let Some(values) = elements(self.value) else { return Err(self.wrong("is not a list")) };
+    fn words<W: Vocabulary>(&self) -> Read<Vec<W>> {
+        let Some(values) = self.value.elements() else { return Err(self.wrong("is not a list")) };
         let word = |(place, value)| Field { path: format!("{}[{place}]", self.path), value }.word();
         values.into_iter().enumerate().map(word).collect()
     }

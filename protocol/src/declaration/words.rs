@@ -2,8 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-/// An enum whose values are words on the wire.
-pub trait Word: Copy + 'static {
+/// A closed vocabulary: an enum whose values are words on the wire.
+pub trait Vocabulary: Copy + 'static {
     /// Every value, in the order of the schema.
     const ALL: &'static [Self];
 
@@ -22,7 +22,7 @@ macro_rules! words {
             $($(#[$word_doc])+ $word,)+
         }
 
-        impl Word for $vocabulary {
+        impl Vocabulary for $vocabulary {
             const ALL: &'static [Self] = &[$($vocabulary::$word),+];
 
             fn name(self) -> &'static str {

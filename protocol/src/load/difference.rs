@@ -1,7 +1,7 @@
 //! Where two declarations differ.
 
 use crate::declaration::Declaration;
-use crate::strict::{elements, members};
+use crate::strict::Checked;
 
 /// The path of the first member that differs, in the order of the schema; an absent member differs from a present one,
 /// whatever its value.
@@ -22,25 +22,27 @@ type Leaf<'a> = (String, &'a str);
 
 fn leaves(json: &str) -> Vec<Leaf<'_>> {
     let mut leaves = Vec::new();
-    collect(String::new(), json, &mut leaves);
+    if let Ok(json) = Checked::value(json) {
+        collect(String::new(), json, &mut leaves);
+    }
     leaves
 }
 
-fn collect<'a>(path: String, value: &'a str, leaves: &mut Vec<Leaf<'a>>) {
+fn collect<'a>(path: String, value: Checked<'a>, leaves: &mut Vec<Leaf<'a>>) {
     // Containers are leaves too, so that an empty one differs from an absent one.
-    if let Ok(members) = members(value) {
+    if let Some(members) = value.members() {
         leaves.push((path.clone(), "{}"));
         for member in members {
             let name = member.name.decode();
-            let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+            let path = if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") };
             collect(path, member.value, leaves);
         }
-    } else if let Some(elements) = elements(value) {
+    } else if let Some(elements) = value.elements() {
         leaves.push((path.clone(), "[]"));
         for (place, element) in elements.into_iter().enumerate() {
             collect(format!("{path}[{place}]"), element, leaves);
         }
     } else {
-        leaves.push((path, value));
+        leaves.push((path, value.get()));
     }
 }

@@ -12,9 +12,9 @@ mod rules;
 use std::fmt;
 
 pub use crate::declaration::Seam;
-use crate::declaration::{Declaration, Flaw, protocol, shown};
+use crate::declaration::{Declaration, Flaw, declaration, protocol, shown};
 use crate::envelope::Body;
-use crate::strict::{Text, members};
+use crate::strict::Checked;
 
 /// The only version of the protocol that mu speaks (HSK-01).
 pub const PROTOCOL: u64 = 1;
@@ -44,8 +44,8 @@ pub fn load(
     recorded: Option<&Declaration>,
 ) -> Result<Declaration, LoadRefusal> {
     let result = match answer {
-        Body::Result(result) => result.get(),
-        Body::Error(error) => return Err(LoadRefusal::answered_with(error.get())),
+        Body::Result(result) => *result,
+        Body::Error(error) => return Err(LoadRefusal::answered_with(*error)),
     };
     if protocol(result).is_some_and(|version| version != Ok(PROTOCOL)) {
         return Err(LoadRefusal::new(
@@ -55,7 +55,7 @@ pub fn load(
             "answer with version 1",
         ));
     }
-    let declaration = Declaration::from_recorded(result).map_err(LoadRefusal::off_schema)?;
+    let declaration = declaration(result).map_err(LoadRefusal::off_schema)?;
     rules::check(&declaration, registration, published_digest)?;
     match recorded.and_then(|recorded| difference::first(recorded, &declaration)) {
         None => Ok(declaration),
@@ -96,10 +96,10 @@ impl LoadRefusal {
     }
 
     /// LOAD-02, whatever the error holds.
-    fn answered_with(error: &str) -> Self {
-        let members = members(error).unwrap_or_default();
+    fn answered_with(error: Checked<'_>) -> Self {
+        let members = error.members().unwrap_or_default();
         let message = members.iter().find(|member| member.name.is("message"));
-        let said = message.and_then(|message| Text::of_value(message.value)).map(|text| {
+        let said = message.and_then(|message| message.value.string()).map(|text| {
             let line = text.chars().take_while(|&char| char != '\n').filter(|char| !char.is_control());
             line.take(400).collect()
         });

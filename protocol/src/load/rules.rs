@@ -2,7 +2,7 @@
 
 use super::{LoadRefusal, Registration, shown};
 use crate::declaration::{
-    Declaration, Fence, FirstTurn, HandleSource, KeyCapabilities, Seam, SettleText, Watch, Word,
+    Declaration, Fence, FirstTurn, HandleSource, KeyCapabilities, Seam, SettleText, Vocabulary, Watch,
 };
 
 type Ruling = Result<(), LoadRefusal>;

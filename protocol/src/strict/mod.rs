@@ -5,24 +5,28 @@
 //! serde_json guarantees none of this for types that skip or collapse parts of a value, so none of it is left to it.
 //!
 //! - `scan.rs`: the grammar, one pass, linear in the length of the line.
+//! - `checked.rs`: a JSON value that has passed
+//! - `plain.rs`: the quick part of a string
 //! - `text.rs`: a JSON string as it stands in the line, compared by what it means.
 //! - `names.rs`: the member names of one object, to find one that comes twice.
 
+mod checked;
 mod names;
+mod plain;
 mod scan;
 mod text;
 
-pub(crate) use scan::{Member, elements, members, object};
-pub(crate) use text::Text;
+pub use checked::Checked;
+pub(crate) use scan::{Member, object};
 
 use crate::invalid::InvalidMessage;
 
 /// How deep objects and arrays may be nested; the outermost object is level 1.
 pub const MAX_DEPTH: usize = 64;
 
-/// Checks that `line`, without its line feed, is one strict JSON object and returns it as text.
+/// Checks that `line`, without its line feed, is one strict JSON object.
 ///
-/// White space around the object is legal, a trailing carriage return included.
-pub fn check(line: &[u8]) -> Result<&str, InvalidMessage> {
+/// White space around the object is legal, a trailing carriage return included, and not part of what is returned.
+pub fn check(line: &[u8]) -> Result<Checked<'_>, InvalidMessage> {
     object(line, |_| {})
 }

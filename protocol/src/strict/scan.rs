@@ -3,7 +3,9 @@
 //! Recursive, which is safe because [`MAX_DEPTH`] bounds it; nothing is allocated unless an object has many members.
 
 use super::MAX_DEPTH;
+use super::checked::Checked;
 use super::names::Names;
+use super::plain;
 use super::text::Text;
 use crate::invalid::{InvalidMessage, Why};
 use crate::line::MAX_LINE;
@@ -15,14 +17,14 @@ type Scanned<T> = Result<T, InvalidMessage>;
 pub(crate) struct Member<'a> {
     pub(crate) name: Text<'a>,
     pub(crate) name_at: usize,
-    pub(crate) value: &'a str,
+    pub(crate) value: Checked<'a>,
     pub(crate) value_at: usize,
 }
 
 /// The whole strict pass over one line; `on` gets the members of the outermost object, in their order.
 ///
 /// `on` may have been called when the pass fails later in the line.
-pub(crate) fn object<'a>(line: &'a [u8], on: impl FnMut(Member<'a>)) -> Scanned<&'a str> {
+pub(crate) fn object<'a>(line: &'a [u8], on: impl FnMut(Member<'a>)) -> Scanned<Checked<'a>> {
     if line.len() > MAX_LINE {
         return Err(InvalidMessage::new(MAX_LINE, Why::TooLong));
     }
@@ -33,33 +35,43 @@ pub(crate) fn object<'a>(line: &'a [u8], on: impl FnMut(Member<'a>)) -> Scanned<
     }
     let mut scan = Scan { text, at: 0 };
     scan.white_space();
+    let start = scan.at;
     match scan.peek() {
         Some(b'{') => scan.object(1, on)?,
         Some(b'[') => return scan.wrong(Why::Batch),
         Some(_) => return scan.wrong(Why::NotAnObject),
         None => return Err(InvalidMessage::new(0, Why::Blank)),
     }
+    scan.end(start)
+}
+
+/// The strict pass over a text that is to be one value of any kind.
+pub(super) fn value(text: &str) -> Scanned<Checked<'_>> {
+    let mut scan = Scan { text, at: 0 };
     scan.white_space();
-    match scan.peek() {
-        Some(_) => scan.wrong(Why::TrailingBytes),
-        None => Ok(text),
+    let start = scan.at;
+    scan.value(0)?;
+    scan.end(start)
+}
+
+/// The members of a value that has passed; `None` if it is no object.
+pub(super) fn members(value: &str) -> Option<Vec<Member<'_>>> {
+    let mut scan = Scan { text: value, at: 0 };
+    if scan.peek() != Some(b'{') {
+        return None;
     }
-}
-
-/// The members of `value` in their order, with offsets from its start. An error if it is not one strict object.
-pub(crate) fn members(value: &str) -> Scanned<Vec<Member<'_>>> {
     let mut members = Vec::new();
-    object(value.as_bytes(), |member| members.push(member))?;
-    Ok(members)
+    scan.object(1, |member| members.push(member)).ok()?;
+    Some(members)
 }
 
-/// The elements of `value`, which the scan has accepted before as part of a line. `None` if it is not an array.
-pub(crate) fn elements(value: &str) -> Option<Vec<&str>> {
-    let mut elements = Vec::new();
+/// The elements of a value that has passed; `None` if it is no array.
+pub(super) fn elements(value: &str) -> Option<Vec<Checked<'_>>> {
     let mut scan = Scan { text: value, at: 0 };
     if scan.peek() != Some(b'[') {
         return None;
     }
+    let mut elements = Vec::new();
     scan.array(1, |element| elements.push(element)).ok()?;
     Some(elements)
 }
@@ -78,6 +90,21 @@ impl<'a> Scan<'a> {
     fn wrong<T>(&self, why: Why) -> Scanned<T> {
         let why = if self.at < self.text.len() { why } else { Why::Unfinished };
         Err(InvalidMessage::new(self.at, why))
+    }
+
+    /// The value that started at `start` and has just been stepped over.
+    fn since(&self, start: usize) -> Checked<'a> {
+        Checked::scanned(&self.text[start..self.at])
+    }
+
+    /// Nothing but white space may follow the outermost value.
+    fn end(&mut self, start: usize) -> Scanned<Checked<'a>> {
+        let whole = self.since(start);
+        self.white_space();
+        match self.peek() {
+            Some(_) => self.wrong(Why::TrailingBytes),
+            None => Ok(whole),
+        }
     }
 
     fn white_space(&mut self) {
@@ -123,7 +150,7 @@ impl<'a> Scan<'a> {
             self.white_space();
             let value_at = self.at;
             self.value(depth)?;
-            on(Member { name, name_at, value: &self.text[value_at..self.at], value_at });
+            on(Member { name, name_at, value: self.since(value_at), value_at });
             if self.close(b'}', Why::ExpectedCommaOrBrace)? {
                 return Ok(());
             }
@@ -131,14 +158,14 @@ impl<'a> Scan<'a> {
     }
 
     /// From the opening bracket to behind the closing one.
-    fn array(&mut self, depth: usize, mut on: impl FnMut(&'a str)) -> Scanned<()> {
+    fn array(&mut self, depth: usize, mut on: impl FnMut(Checked<'a>)) -> Scanned<()> {
         if self.open(depth, b']')? {
             return Ok(());
         }
         loop {
             let start = self.at;
             self.value(depth)?;
-            on(&self.text[start..self.at]);
+            on(self.since(start));
             if self.close(b']', Why::ExpectedCommaOrBracket)? {
                 return Ok(());
             }
@@ -219,7 +246,7 @@ impl<'a> Scan<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            self.plain_characters();
+            self.at += plain::prefix(&self.text.as_bytes()[self.at..]);
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -231,32 +258,6 @@ impl<'a> Scan<'a> {
         }
         self.at += 1;
         Ok(Text::new(&self.text[start..self.at - 1], escaped))
-    }
-
-    /// Steps over everything up to a quote, a backslash, a control character or the end, eight bytes at a time.
-    fn plain_characters(&mut self) {
-        const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
-        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-        let rest = &self.text.as_bytes()[self.at..];
-        let mut words = rest.chunks_exact(8);
-        for word in words.by_ref() {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(word);
-            let word = u64::from_le_bytes(bytes);
-            // Sets the high bit of each byte below `limit`, and perhaps of bytes above a byte that is: a borrow
-            // runs upwards only, so the lowest one set is always right.
-            let below = |word: u64, limit: u64| word.wrapping_sub(LOW * limit) & !word & HIGH;
-            let quote = below(word ^ (LOW * u64::from(b'"')), 1);
-            let backslash = below(word ^ (LOW * u64::from(b'\\')), 1);
-            let hit = quote | backslash | below(word, 0x20);
-            if hit != 0 {
-                self.at += hit.trailing_zeros() as usize / 8;
-                return;
-            }
-            self.at += 8;
-        }
-        let stop = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-        self.at += words.remainder().iter().position(stop).unwrap_or(words.remainder().len());
     }
 
     /// From the backslash to behind the escape, behind both escapes of a surrogate pair.

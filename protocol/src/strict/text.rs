@@ -1,5 +1,6 @@
 //! A JSON string as it stands in the line, compared by what it means.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::iter;
 use std::str::Chars;
@@ -20,7 +21,7 @@ impl<'a> Text<'a> {
     }
 
     /// A checked JSON value, if it is a string.
-    pub(crate) fn of_value(value: &'a str) -> Option<Self> {
+    pub(super) fn of_value(value: &'a str) -> Option<Self> {
         let raw = value.strip_prefix('"')?.strip_suffix('"')?;
         Some(Text { raw, escaped: memchr::memchr(b'\\', raw.as_bytes()).is_some() })
     }
@@ -30,9 +31,9 @@ impl<'a> Text<'a> {
         if self.escaped { self.chars().eq(plain.chars()) } else { self.raw == plain }
     }
 
-    /// The decoded text.
-    pub(crate) fn decode(&self) -> String {
-        if self.escaped { self.chars().collect() } else { self.raw.to_owned() }
+    /// The decoded text, allocated only if there is an escape in it.
+    pub(crate) fn decode(&self) -> Cow<'a, str> {
+        if self.escaped { self.chars().collect() } else { Cow::Borrowed(self.raw) }
     }
 
     /// The decoded characters. The scan has proved that each escape is whole and each surrogate has its pair.
