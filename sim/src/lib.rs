@@ -1,1 +1,2 @@
 //! A simulated Unix machine that runs mu itself against fake plugins.
+pub mod disk;
