@@ -1,0 +1,220 @@
+//! mu's operating system on the simulated machine: the traits of [`mu_core::os`] over [`Sys`].
+//!
+//! Every call is counted before it takes place, [`Child`]'s included, and the scenario may have the process killed or
+//! panic instead ([`crate::kernel::Command::on_os_call`]). Once the process is dead, calls that wait never finish and
+//! the others answer without any effect.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use mu_core::os::{Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, Signal, Stream};
+use rusqlite::Connection;
+
+use crate::kernel::{
+    Disposition, Fd, Give, Group, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM, STDERR, STDIN, STDOUT, Sleep,
+    Spawn, Spawned, Sys,
+};
+use crate::streams;
+
+/// The mode of directories that mu makes: for its user alone.
+const PRIVATE: u32 = 0o700;
+
+/// The operating system of one simulated `mu`.
+#[derive(Clone)]
+pub struct SimOs {
+    sys: Sys,
+    own: Rc<Own>,
+}
+
+struct Own {
+    env: Env,
+    random: RefCell<streams::Stream>,
+}
+
+impl SimOs {
+    /// Takes over a process as mu does at its start: SIGPIPE is ignored, SIGINT, SIGTERM and SIGHUP are handled.
+    ///
+    /// Random bytes come from the stream `program.<name>/<nth>/random` of the run.
+    pub fn new(sys: Sys) -> SimOs {
+        let actions = [
+            (SIGPIPE, Disposition::Ignore),
+            (SIGINT, Disposition::Handle),
+            (SIGTERM, Disposition::Handle),
+            (SIGHUP, Disposition::Handle),
+        ];
+        for (number, action) in actions {
+            // Only a dead process is refused, and nothing matters to it.
+            let _ = sys.on_signal(number, action);
+        }
+        let env = Env {
+            argv: sys.argv().to_vec(),
+            vars: sys.vars(),
+            cwd: sys.cwd(),
+            euid: sys.uid(),
+            stdout_is_terminal: sys.stdout_is_terminal(),
+        };
+        let random = RefCell::new(sys.stream("random"));
+        SimOs { sys, own: Rc::new(Own { env, random }) }
+    }
+
+    fn sys(&self, call: &'static str) -> &Sys {
+        self.sys.count_os_call(call);
+        &self.sys
+    }
+}
+
+impl Os for SimOs {
+    type Child = SimChild;
+    type Sleep = Sleep;
+
+    fn now(&self) -> Mono {
+        self.sys("now").now()
+    }
+
+    fn wall(&self) -> EpochMs {
+        self.sys("wall").wall()
+    }
+
+    fn sleep_until(&self, at: Mono) -> Sleep {
+        self.sys("sleep_until").sleep_until(at)
+    }
+
+    fn spawn(&self, exec: &Exec) -> io::Result<SimChild> {
+        let fds = [(STDIN, Give::Pipe), (STDOUT, Give::Pipe), (STDERR, Give::Pipe)];
+        let Spawned { pid, pipes } =
+            self.sys("spawn").spawn(&Spawn { exec, group: Group::Own, fds: &fds, cwd: None })?;
+        let [stdin, stdout, stderr] = pipes[..] else { unreachable!("three pipes were asked for") };
+        Ok(SimChild { sys: self.sys.clone(), pid, stdin: Some(stdin), stdout, stderr })
+    }
+
+    fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
+        let sys = self.sys("poll_signal");
+        loop {
+            match sys.poll_signal(cx) {
+                Poll::Ready(SIGINT) => return Poll::Ready(Signal::Interrupt),
+                Poll::Ready(SIGTERM) => return Poll::Ready(Signal::Terminate),
+                Poll::Ready(SIGHUP) => return Poll::Ready(Signal::HangUp),
+                // Nothing else is handled.
+                Poll::Ready(_) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn raise_default(&self, signal: Signal) {
+        let sys = self.sys("raise_default");
+        // Both are refused to the dead alone.
+        let _ = sys.on_signal(signal.number(), Disposition::Default);
+        let _ = sys.kill(sys.pid(), signal.number());
+    }
+
+    fn facts(&self, path: &Path) -> io::Result<FileFacts> {
+        self.sys("facts").facts(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.sys("create_dir_all").create_dir_all(path, PRIVATE)
+    }
+
+    fn open_db(&self, path: &Path) -> rusqlite::Result<Connection> {
+        self.sys("open_db").open_db(path)
+    }
+
+    fn random(&self, buf: &mut [u8]) {
+        self.sys("random");
+        self.own.random.borrow_mut().fill(buf);
+    }
+
+    fn env(&self) -> &Env {
+        self.sys("env");
+        &self.own.env
+    }
+
+    fn poll_write(&self, stream: Stream, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let fd = match stream {
+            Stream::Out => STDOUT,
+            Stream::Err => STDERR,
+        };
+        self.sys("poll_write").poll_write(fd, cx, bytes)
+    }
+}
+
+/// A child of a simulated `mu`.
+pub struct SimChild {
+    sys: Sys,
+    pid: Pid,
+    /// Absent once closed.
+    stdin: Option<Fd>,
+    stdout: Fd,
+    stderr: Fd,
+}
+
+impl SimChild {
+    fn sys(&self, call: &'static str) -> &Sys {
+        self.sys.count_os_call(call);
+        &self.sys
+    }
+}
+
+impl Child for SimChild {
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let stdin = self.stdin.expect("nothing is written after stdin was closed");
+        self.sys("child.poll_write").poll_write(stdin, cx, bytes)
+    }
+
+    fn close_stdin(&mut self) {
+        if let Some(stdin) = self.stdin.take() {
+            // Only a dead process is refused, and its descriptors are closed.
+            let _ = self.sys("child.close_stdin").close(stdin);
+        }
+    }
+
+    fn poll_read(
+        &mut self,
+        pipe: ChildPipe,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let fd = match pipe {
+            ChildPipe::Stdout => self.stdout,
+            ChildPipe::Stderr => self.stderr,
+        };
+        self.sys("child.poll_read").poll_read(fd, cx, buf)
+    }
+
+    fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.sys("child.poll_exited")
+            .poll_exited(self.pid, cx)
+            .map(|exit| exit.expect("a child stays a child until it is reaped"))
+    }
+
+    fn poll_group_empty(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.sys("child.poll_group_empty").poll_group_empty(self.pid, cx)
+    }
+
+    fn kill_group(&mut self) {
+        // A group that is gone is no error.
+        let _ = self.sys("child.kill_group").kill_group(self.pid, SIGKILL);
+    }
+
+    fn reap(&mut self) {
+        let reaped = self.sys("child.reap").reap(self.pid);
+        debug_assert!(reaped.is_ok() || !self.sys.alive(), "reaped twice, or alive: {reaped:?}");
+    }
+}
+
+impl Drop for SimChild {
+    fn drop(&mut self) {
+        for fd in self.stdin.into_iter().chain([self.stdout, self.stderr]) {
+            // Only a dead process is refused.
+            let _ = self.sys.close(fd);
+        }
+    }
+}
