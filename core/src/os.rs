@@ -211,12 +211,8 @@ pub trait Child: 'static {
     /// Closes the child's standard input.
     fn close_stdin(&mut self);
     /// Reads from one of the child's output pipes; 0 is the end of the stream.
-    fn poll_read(
-        &mut self,
-        pipe: ChildPipe,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>>;
+    fn poll_read(&mut self, pipe: ChildPipe, cx: &mut Context<'_>, buf: &mut [u8])
+    -> Poll<io::Result<usize>>;
     /// Ready once the leader has ended. Does not reap: the id of the group stays taken.
     fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<Exit>;
     /// Ready once no process of the group lives; zombies do not count, the leader does.

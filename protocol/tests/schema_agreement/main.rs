@@ -54,7 +54,10 @@ impl Agreement {
             let value = values.new_tree(&mut self.runner).expect("strategies do not reject").current();
             let text = write(&value);
             let json: Value = serde_json::from_str(&text).expect("typed values write JSON");
-            assert!(self.published.is_valid(definition, &json), "{definition} refuses what a typed value wrote: {text}");
+            assert!(
+                self.published.is_valid(definition, &json),
+                "{definition} refuses what a typed value wrote: {text}"
+            );
             assert_eq!(from_json::<T>(&text).as_ref(), Ok(&value), "{definition} does not come back: {text}");
 
             let mut mutants = Mutants::of(&json);
@@ -271,7 +274,10 @@ fn whole_numbers_in_other_spellings_are_refused_though_the_schema_cannot() {
     published.compile("channel.baseline.result");
     for spelling in ["1.0", "1e0", "1E2", "-0", "-0.0"] {
         let text = format!(r#"{{"runs":{spelling}}}"#);
-        assert!(published.is_valid("channel.baseline.result", &serde_json::from_str(&text).unwrap()), "{text}");
+        assert!(
+            published.is_valid("channel.baseline.result", &serde_json::from_str(&text).unwrap()),
+            "{text}"
+        );
         assert!(parse_result(Method::ChannelBaseline, &text).is_err(), "{text}");
     }
 }
@@ -279,7 +285,9 @@ fn whole_numbers_in_other_spellings_are_refused_though_the_schema_cannot() {
 /// LINK-11
 #[test]
 fn a_step_is_true_false_null_or_warn() {
-    let ok = |ok: &str| from_json::<checks::Step>(&format!(r#"{{"step":"s","ok":{ok},"detail":""}}"#)).map(|s| s.ok);
+    let ok = |ok: &str| {
+        from_json::<checks::Step>(&format!(r#"{{"step":"s","ok":{ok},"detail":""}}"#)).map(|s| s.ok)
+    };
     assert_eq!(ok("true"), Ok(checks::StepOk::Passed));
     assert_eq!(ok("false"), Ok(checks::StepOk::Failed));
     assert_eq!(ok("null"), Ok(checks::StepOk::Skipped));

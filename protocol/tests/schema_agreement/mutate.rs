@@ -4,21 +4,121 @@ use serde_json::{Map, Number, Value, json};
 
 /// Words and strings that are right somewhere in the protocol, or just beside it.
 const STRINGS: &[&str] = &[
-    "", "a", "A", "1", ".", "/", "/x", "a/b", "a/b/c", "a/", "name\n", "\u{7}", "\u{85}", "\u{e9}", "idle", "busy",
-    "blocked", "unknown", "warn", "up", "gone", "needs-human", "running", "ended", "lost", "accepted", "not-accepted",
-    "unreachable", "sent", "confirmed", "followUp", "follow-up", "steer", "full-access", "read-only", "harness",
-    "operator", "template", "reach", "agent", "retryable", "permanent", "human", "unknown-outcome", "Idle", "true",
+    "",
+    "a",
+    "A",
+    "1",
+    ".",
+    "/",
+    "/x",
+    "a/b",
+    "a/b/c",
+    "a/",
+    "name\n",
+    "\u{7}",
+    "\u{85}",
+    "\u{e9}",
+    "idle",
+    "busy",
+    "blocked",
+    "unknown",
+    "warn",
+    "up",
+    "gone",
+    "needs-human",
+    "running",
+    "ended",
+    "lost",
+    "accepted",
+    "not-accepted",
+    "unreachable",
+    "sent",
+    "confirmed",
+    "followUp",
+    "follow-up",
+    "steer",
+    "full-access",
+    "read-only",
+    "harness",
+    "operator",
+    "template",
+    "reach",
+    "agent",
+    "retryable",
+    "permanent",
+    "human",
+    "unknown-outcome",
+    "Idle",
+    "true",
     "null",
 ];
 
 /// Members that the protocol knows somewhere, and one it knows nowhere.
 const MEMBERS: &[&str] = &[
-    "extra", "", "deadline", "target", "agent", "job", "host", "name", "handle", "instance", "key", "fence", "params",
-    "deadlineAt", "idleReclaimMs", "maxJobs", "found", "pending", "none", "unknown", "state", "status", "reason",
-    "remedy", "exit", "signal", "view", "baseline", "command", "env", "cwd", "root", "sockets", "firstPrompt", "spec",
-    "text", "msgId", "id", "watchId", "runs", "at", "since", "incarnation", "inc", "expectIncarnation", "afterRuns",
-    "initial", "observation", "settled", "options", "prompt", "lastText", "lastTextTruncated", "lastError",
-    "instructions", "mode", "force", "ack", "channel", "timeoutMs", "exitCode", "kind", "data", "deadline_at",
+    "extra",
+    "",
+    "deadline",
+    "target",
+    "agent",
+    "job",
+    "host",
+    "name",
+    "handle",
+    "instance",
+    "key",
+    "fence",
+    "params",
+    "deadlineAt",
+    "idleReclaimMs",
+    "maxJobs",
+    "found",
+    "pending",
+    "none",
+    "unknown",
+    "state",
+    "status",
+    "reason",
+    "remedy",
+    "exit",
+    "signal",
+    "view",
+    "baseline",
+    "command",
+    "env",
+    "cwd",
+    "root",
+    "sockets",
+    "firstPrompt",
+    "spec",
+    "text",
+    "msgId",
+    "id",
+    "watchId",
+    "runs",
+    "at",
+    "since",
+    "incarnation",
+    "inc",
+    "expectIncarnation",
+    "afterRuns",
+    "initial",
+    "observation",
+    "settled",
+    "options",
+    "prompt",
+    "lastText",
+    "lastTextTruncated",
+    "lastError",
+    "instructions",
+    "mode",
+    "force",
+    "ack",
+    "channel",
+    "timeoutMs",
+    "exitCode",
+    "kind",
+    "data",
+    "deadline_at",
 ];
 
 /// The way from a value to one of its parts.
@@ -107,10 +207,19 @@ fn with(members: &Map<String, Value>, name: &str, value: Value) -> Value {
 
 /// Another value in its place.
 fn replaced(value: &Value) -> Vec<Value> {
-    let mut others = vec![Value::Null, json!(true), json!(false), json!([]), json!({}), json!([value]), json!({ "value": value })];
+    let mut others = vec![
+        Value::Null,
+        json!(true),
+        json!(false),
+        json!([]),
+        json!({}),
+        json!([value]),
+        json!({ "value": value }),
+    ];
     others.extend(numbers().map(Value::Number));
     others.extend(STRINGS.iter().map(|text| json!(text)));
-    others.extend([1, 2, 31, 32, 33, 39, 40, 41, 63, 64, 65, 128, 129].map(|length| json!("a".repeat(length))));
+    others
+        .extend([1, 2, 31, 32, 33, 39, 40, 41, 63, 64, 65, 128, 129].map(|length| json!("a".repeat(length))));
     others.push(json!("\u{e9}".repeat(128)));
     others.push(json!("A".repeat(40)));
     match value {
@@ -129,7 +238,8 @@ fn replaced(value: &Value) -> Vec<Value> {
 }
 
 fn numbers() -> impl Iterator<Item = Number> {
-    let whole = [0, 1, 64, 65, 255, 256, 1 << 31, (1 << 53) - 1, 1 << 53, u64::MAX].into_iter().map(Number::from);
+    let whole =
+        [0, 1, 64, 65, 255, 256, 1 << 31, (1 << 53) - 1, 1 << 53, u64::MAX].into_iter().map(Number::from);
     let negative = [-1, -(1i64 << 31), -(1i64 << 31) - 1, i64::MIN].into_iter().map(Number::from);
     let fractions = [0.5, 1.5, -1.5, 1e300].into_iter().filter_map(Number::from_f64);
     whole.chain(negative).chain(fractions)
@@ -145,7 +255,8 @@ fn members_changed(members: &Map<String, Value>) -> Vec<Value> {
         mutants.push(with(&fewer, &name.to_uppercase(), value.clone()));
         mutants.push(Value::Object(fewer));
     }
-    let values = [Value::Null, json!(true), json!(1), json!("a"), json!("/"), json!({}), json!({ "runs": 1 })];
+    let values =
+        [Value::Null, json!(true), json!(1), json!("a"), json!("/"), json!({}), json!({ "runs": 1 })];
     for name in MEMBERS.iter().filter(|name| !members.contains_key(**name)) {
         mutants.extend(values.iter().map(|value| with(members, name, value.clone())));
     }

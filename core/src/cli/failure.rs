@@ -1,0 +1,267 @@
+//! Every way a verb can fail: a stable name, an exit code, one line of text and what to do next.
+
+use mu_protocol::load::LoadRefusal;
+use serde_json::{Value, json};
+
+use crate::cli::output::Next;
+use crate::cli::text::{command, escape};
+use crate::invocation::StartError;
+use crate::store::StoreError;
+use crate::trust::Untrusted;
+
+/// How long a message may get, in characters, before its end is cut (OUT-09).
+const MESSAGE_CHARS: usize = 1200;
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident = $name:literal, $exit:literal;)*) => {
+        /// What kind of failure: the `error` of the envelope and the exit code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind { $($(#[doc = $doc])* $kind,)* }
+
+        impl Kind {
+            /// All of them, by exit code.
+            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// The stable name in the envelope.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$kind => $name),* }
+            }
+
+            /// The exit code of the process.
+            pub fn exit(self) -> u8 {
+                match self { $(Kind::$kind => $exit),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A defect of mu: every plugin was killed at once.
+    Internal = "internal", 1;
+    /// A word of the command line that mu does not know, or one that is missing.
+    Usage = "usage", 2;
+    /// A name outside the grammar of plugin names.
+    BadName = "bad-name", 2;
+    /// An argument after `--` that is not UTF-8.
+    BadArgument = "bad-argument", 2;
+    /// SQLite does not accept the statement.
+    BadSql = "bad-sql", 2;
+    /// The statement writes, and `--write` was not given.
+    NeedsWrite = "needs-write", 2;
+    /// No variable says where the database is.
+    NoDatabasePath = "no-database-path", 2;
+    /// No plugin of that name is registered.
+    UnknownPlugin = "unknown-plugin", 3;
+    /// The plugin's file fails the trust checks.
+    Untrusted = "untrusted", 4;
+    /// The declaration breaks a load rule.
+    LoadRefused = "load-refused", 4;
+    /// The name is registered with another command line.
+    ArgvDiffers = "argv-differs", 4;
+    /// Another plugin holds the declared channel name.
+    ChannelTaken = "channel-taken", 4;
+    /// Something still names the plugin.
+    StillReferenced = "still-referenced", 4;
+    /// A newer mu wrote the database.
+    DatabaseNewer = "database-newer", 4;
+    /// The plugin did not get as far as a declaration.
+    PluginFailed = "plugin-failed", 5;
+    /// Another process kept the database locked.
+    DatabaseBusy = "database-busy", 5;
+    /// The database, or its directory, cannot be opened, read or written.
+    DatabaseUnusable = "database-unusable", 5;
+    /// The file is no database of mu's, or a damaged one.
+    DatabaseDamaged = "database-damaged", 5;
+    /// The query was given up after too much work.
+    QueryTooLong = "query-too-long", 5;
+    /// A terminating signal came first.
+    Interrupted = "interrupted", 130;
+}
+
+/// A verb that did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which kind.
+    pub kind: Kind,
+    /// One line: the thing, the reason, what to do.
+    pub message: String,
+    /// A useful command, where there is one.
+    pub next: Option<Next>,
+    /// Further lines for standard error, one for each thing the message only counts.
+    pub notes: Vec<String>,
+}
+
+impl Failure {
+    /// A failure whose message is made a harmless single line of bounded length (BUD-03, OUT-09).
+    pub fn new(kind: Kind, message: impl AsRef<str>) -> Failure {
+        let message = escape(message.as_ref());
+        let message = match message.char_indices().nth(MESSAGE_CHARS) {
+            None => message.into_owned(),
+            Some((at, _)) => format!("{}… cut={}", &message[..at], message[at..].chars().count()),
+        };
+        Failure { kind, message, next: None, notes: Vec::new() }
+    }
+
+    /// With one or more commands to choose from.
+    pub fn or_else<S: Into<String>>(mut self, commands: impl IntoIterator<Item = S>) -> Failure {
+        self.next = Some(Next::alt(commands));
+        self
+    }
+
+    /// With commands to run in this order.
+    pub fn then<S: Into<String>>(mut self, commands: impl IntoIterator<Item = S>) -> Failure {
+        self.next = Some(Next::seq(commands));
+        self
+    }
+
+    /// A plugin that did not start. `argv` is the command line it was started with: a recorded declaration that no longer
+    /// holds is renewed by `add` with the same one (REG-10).
+    pub fn start(name: &str, argv: &[String], error: &StartError) -> Failure {
+        let of = |kind| Failure::new(kind, format!("plugin {name}: {error}"));
+        match error {
+            StartError::Untrusted(Untrusted::Writable { path, .. }) => {
+                of(Kind::Untrusted).or_else([command(["chmod", "go-w", path])])
+            }
+            StartError::Untrusted(_) => of(Kind::Untrusted),
+            StartError::Refused(LoadRefusal { said: Some(said), .. }) => {
+                Failure::new(Kind::LoadRefused, format!("plugin {name}: {error}; it says: {said}"))
+            }
+            StartError::Refused(LoadRefusal { rule: "LOAD-19", .. }) => {
+                of(Kind::LoadRefused).or_else([add_command(name, argv)])
+            }
+            StartError::Refused(_) => of(Kind::LoadRefused),
+            StartError::Interrupted(_) => of(Kind::Interrupted),
+            failed if failed.exit_code() == Kind::LoadRefused.exit() => of(Kind::LoadRefused),
+            _ => of(Kind::PluginFailed),
+        }
+    }
+
+    /// `{ok:false,error,message,next,exit}` (OUT-02).
+    pub fn envelope(&self) -> Value {
+        json!({
+            "ok": false,
+            "error": self.kind.name(),
+            "message": self.message,
+            "next": self.next,
+            "exit": self.kind.exit(),
+        })
+    }
+}
+
+/// The command that registers `name` with `argv`.
+pub fn add_command(name: &str, argv: &[String]) -> String {
+    let words = ["mu", "plugin", "add", name, "--"].into_iter().chain(argv.iter().map(String::as_str));
+    command(words)
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        let kind = match &error {
+            StoreError::NoPath => Kind::NoDatabasePath,
+            StoreError::Newer { .. } => Kind::DatabaseNewer,
+            StoreError::Busy { .. } => Kind::DatabaseBusy,
+            StoreError::NotADatabase { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::BadRow { .. } => Kind::DatabaseDamaged,
+            StoreError::NotAFile { .. }
+            | StoreError::Unreachable { .. }
+            | StoreError::NoDirectory { .. }
+            | StoreError::Unreadable { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::Full { .. }
+            | StoreError::Failed { .. } => Kind::DatabaseUnusable,
+            StoreError::TooLong => Kind::QueryTooLong,
+            StoreError::Rejected { .. } => Kind::BadSql,
+            StoreError::Interrupted(_) => Kind::Interrupted,
+        };
+        Failure::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLI_PAGE: &str = include_str!("../../../docs/cli.md");
+
+    #[test]
+    fn the_page_lists_every_failure_with_its_exit_code() {
+        for kind in Kind::ALL {
+            let row = format!("| `{}` | {} |", kind.name(), kind.exit());
+            assert!(CLI_PAGE.contains(&row), "docs/cli.md misses a line that begins {row}");
+        }
+        let listed = CLI_PAGE.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(listed, Kind::ALL.len(), "docs/cli.md lists a failure that does not exist");
+    }
+
+    #[test]
+    fn names_are_unique_kebab_case_and_no_failure_exits_zero() {
+        let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
+        assert!(Kind::ALL.iter().all(|kind| kind.exit() != 0));
+    }
+
+    fn refused(rule: &'static str, said: Option<&str>) -> Failure {
+        let refusal = LoadRefusal {
+            rule,
+            field: "seams".into(),
+            reason: "is wrong".into(),
+            remedy: "mend it".into(),
+            said: said.map(str::to_owned),
+        };
+        Failure::start("box", &["/x/mu-plugin-box".into(), "a b".into()], &StartError::Refused(refusal))
+    }
+
+    /// LOAD-19, REG-10
+    #[test]
+    fn a_declaration_that_changed_is_renewed_by_the_same_command_line() {
+        let failure = refused("LOAD-19", None);
+        assert_eq!(failure.kind, Kind::LoadRefused);
+        assert_eq!(failure.next.unwrap().commands(), ["mu plugin add box -- /x/mu-plugin-box 'a b'"]);
+        assert_eq!(refused("LOAD-05", None).next, None);
+    }
+
+    /// LOAD-02, A-70
+    #[test]
+    fn what_a_plugin_says_instead_of_a_declaration_is_shown_escaped() {
+        let message = refused("LOAD-02", Some("no \u{1b}[31mregion")).message;
+        assert!(message.starts_with("plugin box: seams is wrong"), "{message}");
+        assert!(message.ends_with(r"; it says: no \u{1b}[31mregion"), "{message}");
+    }
+
+    /// REG-07
+    #[test]
+    fn a_file_that_others_may_write_comes_with_the_command_that_mends_it() {
+        let error = Untrusted::Writable { path: "/x y/mu-plugin-box".into(), mode: 0o777 };
+        let failure = Failure::start("box", &[], &error.into());
+        assert_eq!(failure.next.unwrap().commands(), ["chmod go-w '/x y/mu-plugin-box'"]);
+    }
+
+    /// OUT-02
+    #[test]
+    fn the_envelope_has_exactly_five_members() {
+        let envelope = Failure::new(Kind::Usage, "what").or_else(["mu --help"]).envelope();
+        let wanted = json!({"ok": false, "error": "usage", "message": "what", "exit": 2,
+            "next": {"mode": "alt", "commands": ["mu --help"]}});
+        assert_eq!(envelope, wanted);
+    }
+
+    /// BUD-03
+    #[test]
+    fn a_message_is_one_harmless_line() {
+        assert_eq!(Failure::new(Kind::Usage, "a\nb\u{1b}c").message, r"a\nb\u{1b}c");
+    }
+
+    /// OUT-11
+    #[test]
+    fn a_long_message_says_how_much_was_cut() {
+        let message = Failure::new(Kind::Usage, "ü".repeat(MESSAGE_CHARS + 7)).message;
+        assert!(message.ends_with("ü… cut=7"), "{message}");
+        let whole = "ü".repeat(MESSAGE_CHARS);
+        assert_eq!(Failure::new(Kind::Usage, &whole).message, whole);
+    }
+}

@@ -1,0 +1,195 @@
+//! The one loop that joins a [`Session`] to a process.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::{Action, Ending, Session, Status, StderrLine};
+use crate::os::{Child, ChildPipe, Mono, Os};
+
+/// Bytes read from a pipe at once.
+const CHUNK: usize = 64 * 1024;
+/// Reads from one pipe before the other events get their turn; more than any pipe holds by default, so that a timer
+/// never beats a reply that was there before it.
+const READS: usize = 16;
+
+/// A running plugin.
+pub struct Process<O: Os> {
+    child: O::Child,
+    session: Session,
+    stderr: StderrLine,
+    stdout_open: bool,
+    stderr_open: bool,
+    exited: bool,
+    group_empty: bool,
+    sleep: Option<(Mono, O::Sleep)>,
+    buffer: Vec<u8>,
+}
+
+impl<O: Os> Process<O> {
+    /// Joins a fresh session to the process it describes.
+    pub fn new(child: O::Child, session: Session) -> Process<O> {
+        Process {
+            child,
+            session,
+            stderr: StderrLine::default(),
+            stdout_open: true,
+            stderr_open: true,
+            exited: false,
+            group_empty: false,
+            sleep: None,
+            buffer: vec![0; CHUNK],
+        }
+    }
+
+    /// Its state machine.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// SIGKILL to the group at once: the exit that cannot wait (PRC-13).
+    pub fn kill(&mut self) {
+        self.child.kill_group();
+    }
+
+    /// Whether the group is empty and the leader reaped.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.session.status(), Status::Ended(_))
+    }
+
+    /// The ending, with what stderr said. `None` before the end.
+    pub fn ending(&self) -> Option<Ending> {
+        match self.session.status() {
+            Status::Ended(ending) => Some(Ending { stderr: self.stderr.clone(), ..ending.clone() }),
+            _ => None,
+        }
+    }
+
+    /// Moves everything that can move, in a fixed order: actions, writes, bytes, the leader's exit, the group. Timers
+    /// are left to [`Process::poll_timer`], after the invocation has looked at its signals. Returns whether anything
+    /// happened.
+    pub fn poll(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        loop {
+            let mut moved = self.act(os, cx) | self.write(cx);
+            moved |= self.act(os, cx) | self.read(os, cx);
+            if self.has_ended() {
+                return progress | moved;
+            }
+            if !self.exited
+                && let Poll::Ready(exit) = self.child.poll_exited(cx)
+            {
+                self.exited = true;
+                self.session.leader_exited(exit);
+                moved = true;
+            }
+            if self.exited && !self.group_empty && self.child.poll_group_empty(cx).is_ready() {
+                self.group_empty = true;
+                self.session.group_empty();
+                moved = true;
+            }
+            if !moved {
+                return progress;
+            }
+            progress = true;
+        }
+    }
+
+    /// Fires what is due.
+    pub fn poll_timer(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        let Some(at) = self.session.wake_at() else {
+            self.sleep = None;
+            return false;
+        };
+        if self.sleep.as_ref().is_none_or(|(set, _)| *set != at) {
+            self.sleep = Some((at, os.sleep_until(at)));
+        }
+        let (_, sleep) = self.sleep.as_mut().expect("just set");
+        if Pin::new(sleep).poll(cx).is_pending() {
+            return false;
+        }
+        self.sleep = None;
+        // What the pipes hold by now came before the timer.
+        self.read(os, cx);
+        self.session.timeout(os.now());
+        true
+    }
+
+    fn act(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while let Some(action) = self.session.action() {
+            moved = true;
+            match action {
+                Action::CloseStdin => self.child.close_stdin(),
+                Action::KillGroup => self.child.kill_group(),
+                Action::Reap => self.child.reap(),
+                Action::Drain => {
+                    self.read(os, cx);
+                    self.session.drained(os.now());
+                }
+            }
+        }
+        moved
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while let Some(bytes) = self.session.transmit() {
+            match self.child.poll_write(cx, bytes) {
+                Poll::Ready(Ok(count)) => {
+                    self.session.written(count);
+                    moved = true;
+                }
+                Poll::Ready(Err(_)) => {
+                    self.session.write_failed();
+                    moved = true;
+                }
+                Poll::Pending => {
+                    self.session.write_blocked();
+                    break;
+                }
+            }
+        }
+        moved
+    }
+
+    fn read(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        for _ in 0..READS {
+            if !self.stdout_open {
+                break;
+            }
+            match self.child.poll_read(ChildPipe::Stdout, cx, &mut self.buffer) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) if count > 0 => {
+                    self.session.stdout(os.now(), &self.buffer[..count]);
+                }
+                Poll::Ready(_) => {
+                    self.stdout_open = false;
+                    // The end of the pipe and the end of the leader come in either order; when both are here, the
+                    // exit explains more.
+                    if !self.exited
+                        && let Poll::Ready(exit) = self.child.poll_exited(cx)
+                    {
+                        self.exited = true;
+                        self.session.leader_exited(exit);
+                    }
+                    self.session.stdout_closed(os.now());
+                }
+            }
+            moved = true;
+        }
+        for _ in 0..READS {
+            if !self.stderr_open {
+                break;
+            }
+            match self.child.poll_read(ChildPipe::Stderr, cx, &mut self.buffer) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) if count > 0 => self.stderr.push(&self.buffer[..count]),
+                Poll::Ready(_) => self.stderr_open = false,
+            }
+            moved = true;
+        }
+        moved
+    }
+}

@@ -1,0 +1,209 @@
+//! mu's one database file.
+//!
+//! - `path`: where it lies
+//! - `error`: every way it can fail, one line each
+//! - `migrations`: from an empty file to the tables of this mu; a newer file is refused
+//! - `confine`: what a statement typed by a person may do
+//! - `plugins`: rows of the table `plugins`
+//!
+//! In: closures that read or write rows. Out: what they return, committed when they wrote. A locked database is waited
+//! for on the machine's timer, never inside SQLite, which would stop the whole world with it.
+
+pub mod confine;
+pub mod error;
+pub mod migrations;
+pub mod path;
+pub mod plugins;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::lock::Mutex;
+use rusqlite::Connection;
+
+pub use error::StoreError;
+
+use crate::invocation::Invocation;
+use crate::os::{FileKind, Mono, Os};
+
+/// How long a locked database is waited for before a verb gives up.
+pub const BUSY_LIMIT: Duration = Duration::from_secs(10);
+/// The first pause between two tries; each is twice as long as the one before …
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// … up to this one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// What to do about a database that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Create it, with its directory.
+    Create,
+    /// Leave it so: the verb sees an empty database in memory, and changes nothing on disk.
+    Empty,
+}
+
+/// The open database. One per invocation of mu; its parts never wait inside a transaction except for its `COMMIT`.
+pub struct Store<O: Os> {
+    invocation: Invocation<O>,
+    path: PathBuf,
+    db: Mutex<Connection>,
+}
+
+/// Access to the tables inside [`Store::read`] or [`Store::write`].
+#[derive(Clone, Copy)]
+pub struct Tx<'a> {
+    /// The connection.
+    pub db: &'a Connection,
+    path: &'a Path,
+}
+
+impl Tx<'_> {
+    /// Gives an error of SQLite its typed form.
+    ///
+    /// # Errors
+    /// As [`StoreError::sqlite`].
+    pub fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
+        result.map_err(|error| StoreError::sqlite(self.path, error))
+    }
+
+    /// A row that no verb of mu can have written.
+    pub(crate) fn bad_row(&self, table: &'static str, row: &str, column: &'static str) -> StoreError {
+        StoreError::BadRow { path: self.path.to_owned(), table, row: row.to_owned(), column }
+    }
+}
+
+impl<O: Os> Store<O> {
+    /// Opens the database of this run and brings its tables up to date.
+    ///
+    /// # Errors
+    /// No variable says where it is; it cannot be created, opened, read; a newer mu wrote it; it stayed locked; a signal
+    /// ended the wait.
+    pub async fn open(invocation: &Invocation<O>, missing: Missing) -> Result<Store<O>, StoreError> {
+        let os = invocation.os();
+        let path = path::database(os.env())?;
+        let mut wait = Wait::new(invocation);
+        let db = match (os.facts(&path), missing) {
+            (Ok(facts), _) if facts.kind == FileKind::Regular => wait.opened(&path).await?,
+            // Opening a pipe would block, opening a directory says nothing useful.
+            (Ok(_), _) => return Err(StoreError::NotAFile { path }),
+            (Err(error), Missing::Create) if error.kind() == io::ErrorKind::NotFound => {
+                create_directory(os, &path)?;
+                wait.opened(&path).await?
+            }
+            (Err(error), Missing::Empty) if error.kind() == io::ErrorKind::NotFound => {
+                let db = Connection::open_in_memory().map_err(|error| StoreError::sqlite(&path, error))?;
+                migrations::run(&db, &path)?;
+                db
+            }
+            (Err(error), _) => return Err(StoreError::Unreachable { path, reason: error.to_string() }),
+        };
+        Ok(Store { invocation: invocation.clone(), path, db: Mutex::new(db) })
+    }
+
+    /// Runs `f` outside of any transaction: one statement of it sees one state. Tried again while the database is locked.
+    ///
+    /// # Errors
+    /// Those of `f`, and as [`Store::open`] for a database that stays locked.
+    pub async fn read<T>(&self, mut f: impl FnMut(Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let db = self.db.lock().await;
+        let mut wait = Wait::new(&self.invocation);
+        loop {
+            match f(Tx { db: &db, path: &self.path }) {
+                Err(error) if error.is_busy() => wait.pause(&self.path).await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs `f` in one IMMEDIATE transaction and commits what it did; an error of `f` undoes it.
+    ///
+    /// # Errors
+    /// Those of `f`, and as [`Store::open`] for a database that stays locked, is full, or cannot be written. Nothing is
+    /// changed then.
+    pub async fn write<T, E>(&self, f: impl FnOnce(Tx<'_>) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<StoreError>,
+    {
+        let db = self.db.lock().await;
+        let tx = Tx { db: &db, path: &self.path };
+        let mut wait = Wait::new(&self.invocation);
+        wait.for_lock(tx, "BEGIN IMMEDIATE").await?;
+        let open = Open(&db);
+        let value = f(tx)?;
+        wait.for_lock(tx, "COMMIT").await?;
+        drop(open);
+        Ok(value)
+    }
+}
+
+/// Rolls back on every way out of a transaction that has not committed: an error, a panic, a future that is dropped.
+struct Open<'a>(&'a Connection);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // SQLite undoes the transaction anyway when the connection closes.
+            let _ = self.0.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+fn create_directory<O: Os>(os: &O, path: &Path) -> Result<(), StoreError> {
+    let Some(directory) = path.parent() else { return Ok(()) };
+    if os.facts(directory).is_ok() {
+        return Ok(());
+    }
+    os.create_dir_all(directory)
+        .map_err(|error| StoreError::NoDirectory { path: directory.to_owned(), reason: error.to_string() })
+}
+
+/// Waits for a lock in growing pauses, up to [`BUSY_LIMIT`] in total.
+struct Wait<'a, O: Os> {
+    invocation: &'a Invocation<O>,
+    until: Mono,
+    pause: Duration,
+}
+
+impl<'a, O: Os> Wait<'a, O> {
+    fn new(invocation: &'a Invocation<O>) -> Self {
+        Wait { invocation, until: invocation.os().now() + BUSY_LIMIT, pause: FIRST_PAUSE }
+    }
+
+    async fn pause(&mut self, path: &Path) -> Result<(), StoreError> {
+        let os = self.invocation.os();
+        let now = os.now();
+        if now >= self.until {
+            return Err(StoreError::Busy { path: path.to_owned() });
+        }
+        os.sleep_until((now + self.pause).min(self.until)).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        match self.invocation.signal() {
+            Some(signal) => Err(StoreError::Interrupted(signal)),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens and migrates. Each try has a fresh connection: one that failed half-way is in no known state.
+    async fn opened(&mut self, path: &Path) -> Result<Connection, StoreError> {
+        loop {
+            let open = self.invocation.os().open_db(path).map_err(|error| StoreError::sqlite(path, error));
+            match open.and_then(|db| migrations::run(&db, path).map(|()| db)) {
+                Err(error) if error.is_busy() => self.pause(path).await?,
+                result => return result,
+            }
+        }
+    }
+
+    async fn for_lock(&mut self, tx: Tx<'_>, statement: &str) -> Result<(), StoreError> {
+        loop {
+            match tx.sql(tx.db.execute_batch(statement)) {
+                Err(error) if error.is_busy() => self.pause(tx.path).await?,
+                result => return result,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

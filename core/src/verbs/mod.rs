@@ -1,0 +1,36 @@
+//! One file for each verb of the command line, by its name. In: the typed request and the run of mu it belongs to. Out: a
+//! result or a failure; printing is not theirs.
+
+pub mod completions;
+pub mod db_query;
+pub mod name;
+pub mod plugin_add;
+pub mod plugin_check;
+pub mod plugin_list;
+pub mod plugin_rm;
+pub mod plugin_schema;
+pub mod plugin_show;
+
+use crate::cli::args::Request;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::invocation::Invocation;
+use crate::os::Os;
+
+/// Runs the requested verb.
+///
+/// # Errors
+/// The verb's failure.
+pub async fn run<O: Os>(invocation: &Invocation<O>, request: Request) -> Result<Output, Failure> {
+    match request {
+        Request::Print(output) => Ok(*output),
+        Request::PluginAdd { name, argv } => plugin_add::run(invocation, &name, argv).await,
+        Request::PluginList { full } => plugin_list::run(invocation, full).await,
+        Request::PluginShow { name, full } => plugin_show::run(invocation, &name, full).await,
+        Request::PluginRm { name } => plugin_rm::run(invocation, &name).await,
+        Request::PluginSchema { digest } => Ok(plugin_schema::run(digest)),
+        Request::PluginCheck { names, full } => plugin_check::run(invocation, &names, full).await,
+        Request::DbQuery { sql, write, full } => db_query::run(invocation, &sql, write, full).await,
+        Request::Completions { shell } => Ok(completions::run(shell)),
+    }
+}

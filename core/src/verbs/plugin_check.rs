@@ -1,0 +1,96 @@
+//! `mu plugin check [name…]`: starts registered plugins side by side, holds each to the declaration that `add` recorded
+//! (LOAD-19, REG-08), and stops them. It changes nothing.
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::cli::failure::Failure;
+use crate::cli::output::{Data, Output, Row};
+use crate::invocation::{Invocation, Start, Stopped};
+use crate::os::Os;
+use crate::store::plugins::{self, Plugin};
+use crate::store::{Missing, Store};
+use crate::verbs::name::{self, PluginName};
+
+/// Checks the named plugins, or all. A list of rows `{name, ok, error, message}` when all pass.
+///
+/// # Errors
+/// Nobody has one of the names (exit 3, nothing is started). When plugins fail, the failure of the first by name, which
+/// counts them; each is a line on standard error.
+pub async fn run<O: Os>(
+    invocation: &Invocation<O>,
+    names: &[PluginName],
+    full: bool,
+) -> Result<Output, Failure> {
+    let store = Store::open(invocation, Missing::Empty).await?;
+    let mut plugins = store.read(plugins::all).await?;
+    for name in names {
+        if !plugins.iter().any(|plugin| plugin.name == name.as_str()) {
+            let known: Vec<String> = plugins.into_iter().map(|plugin| plugin.name).collect();
+            return Err(name::unknown(name, &known));
+        }
+    }
+    plugins.retain(|plugin| names.is_empty() || names.iter().any(|name| name.as_str() == plugin.name));
+    drop(store);
+
+    let checked = join_all(plugins.iter().map(|plugin| check(invocation, plugin))).await;
+    let results: Vec<_> = plugins.iter().zip(checked).collect();
+    match first_failure(&results) {
+        Some(failure) => Err(failure),
+        None => Ok(passed(&results, names, full)),
+    }
+}
+
+async fn check<O: Os>(invocation: &Invocation<O>, plugin: &Plugin) -> Result<Stopped, Failure> {
+    let start = Start {
+        name: plugin.name.clone(),
+        argv: plugin.argv.clone(),
+        recorded: Some(plugin.declaration.clone()),
+        needs: Vec::new(),
+    };
+    let started = invocation.start(start).await;
+    started.map_err(|error| Failure::start(&plugin.name, &plugin.argv, &error))?;
+    Ok(invocation.stop(&plugin.name).await)
+}
+
+/// The failure of the first plugin by name; with several, its message counts them and `notes` has a line for each.
+fn first_failure(results: &[(&Plugin, Result<Stopped, Failure>)]) -> Option<Failure> {
+    let mut failures = results.iter().filter_map(|(_, result)| result.as_ref().err());
+    let mut first = failures.next()?.clone();
+    let others: Vec<&Failure> = failures.collect();
+    if !others.is_empty() {
+        first.notes = others.iter().map(|failure| failure.message.clone()).collect();
+        let failed: Vec<&str> = results
+            .iter()
+            .filter_map(|(plugin, result)| result.is_err().then_some(plugin.name.as_str()))
+            .collect();
+        let (count, all) = (failed.len(), results.len());
+        let message = format!("{} ({count} of {all} plugins fail: {})", first.message, failed.join(", "));
+        let commands = failed.iter().map(|name| format!("mu plugin check {name}"));
+        first = Failure { notes: first.notes, ..Failure::new(first.kind, message).or_else(commands) };
+    }
+    Some(first)
+}
+
+fn passed(results: &[(&Plugin, Result<Stopped, Failure>)], names: &[PluginName], full: bool) -> Output {
+    let message = |stopped: &Stopped| match stopped {
+        Stopped::Clean => None,
+        Stopped::Killed => Some("had to be killed: it did not end within 5 s of being asked to"),
+    };
+    let row = |(plugin, result): &(&Plugin, Result<Stopped, Failure>)| {
+        Row::new([
+            ("name", json!(plugin.name)),
+            ("ok", json!(true)),
+            ("error", json!(null)),
+            ("message", json!(result.as_ref().ok().and_then(message))),
+        ])
+    };
+    let data = Data::List { table: "plugins", rows: results.iter().map(row).collect(), more: 0, cut: false };
+    let words = names.iter().map(PluginName::as_str);
+    let uncut =
+        crate::cli::text::command(["mu", "plugin", "check"].into_iter().chain(words).chain(["--full"]));
+    Output { uncut: (!full).then_some(uncut), ..Output::new(data) }
+}
+
+#[cfg(test)]
+mod tests;
