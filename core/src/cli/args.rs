@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -86,10 +86,8 @@ pub enum Shell {
     bin_name = "mu",
     version,
     no_binary_name = true,
-    term_width = 80,
-    max_term_width = 80,
     disable_help_subcommand = true,
-    about = "Coordinates coding agents in terminal panes, here or on hosts that plugins reach.",
+    about = "Coordinates coding agents in terminal panes, here or on hosts plugins reach",
     after_help = "Example:\n  mu plugin add box -- /usr/local/bin/mu-plugin-box --region eu\n\n\
         Exit codes: 0 done, 1 unknown or internal, 2 usage, 3 not found, 4 refused,\n\
         5 plugin or database failed, 130 interrupted."
@@ -129,10 +127,13 @@ enum Verb {
 
 #[derive(Subcommand)]
 enum PluginVerb {
-    /// Register a plugin: check its file, start it once, store what it declares.
-    /// Everything after -- is its command line, verbatim. Run it again with the same
-    /// command line to store a new declaration.
-    #[command(after_help = "Example:\n  mu plugin add box -- /usr/local/bin/mu-plugin-box --region eu")]
+    /// Register a plugin, or renew what it declares
+    #[command(
+        long_about = "Register a plugin: check its file, start it once, store what it declares.\n\
+            Everything after -- is its command line, verbatim. The same command again\n\
+            renews the declaration.",
+        after_help = "Example:\n  mu plugin add box -- /usr/local/bin/mu-plugin-box --region eu"
+    )]
     Add {
         /// The plugin's name: a lower-case letter, then up to 31 of a-z 0-9 _ -
         name: String,
@@ -176,9 +177,12 @@ enum PluginVerb {
 
 #[derive(Subcommand)]
 enum DbVerb {
-    /// Run one SQL statement on mu's database.
-    /// It may only read, unless --write is given: rows that no verb made can break mu.
-    #[command(after_help = "Example:\n  mu db query 'SELECT name, instance FROM plugins'")]
+    /// Run one SQL statement
+    #[command(
+        long_about = "Run one SQL statement on mu's database. It may only read, unless --write is\n\
+            given: no verb then checks what it changes.",
+        after_help = "Example:\n  mu db query 'SELECT name, instance FROM plugins'"
+    )]
     Query(Query),
 }
 
@@ -276,7 +280,7 @@ fn usage(error: &clap::Error, text: &str, words: &[OsString]) -> Failure {
     let help = command(["mu"].into_iter().chain(verb_words).chain(["--help"]));
     let dashes = words.iter().any(|word| word == "--");
     let message = match error.kind() {
-        _ if verb == ["plugin", "add"] && !dashes => {
+        _ if verb == ["plugin", "add"] && !dashes && !is_unknown_flag(error) => {
             "`--` is missing: everything behind it is the plugin's command line, verbatim; example: \
              mu plugin add box -- /usr/local/bin/mu-plugin-box"
                 .into()
@@ -287,6 +291,11 @@ fn usage(error: &clap::Error, text: &str, words: &[OsString]) -> Failure {
         _ => one_line(text),
     };
     Failure::new(Kind::Usage, message).or_else([help])
+}
+
+fn is_unknown_flag(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::UnknownArgument
+        && matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with('-'))
 }
 
 /// The leading words of a command line that name a verb, and the words that may follow them.

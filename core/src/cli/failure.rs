@@ -1,7 +1,7 @@
 //! Every way a verb can fail: a stable name, an exit code, one line of text and what to do next.
 
 use mu_protocol::load::LoadRefusal;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::cli::output::Next;
 use crate::cli::text::{command, escape};
@@ -137,15 +137,19 @@ impl Failure {
     }
 
     /// `{ok:false,error,message,next,exit}` (OUT-02).
-    pub fn envelope(&self) -> Value {
-        json!({
-            "ok": false,
-            "error": self.kind.name(),
-            "message": self.message,
-            "next": self.next,
-            "exit": self.kind.exit(),
-        })
+    pub(crate) fn envelope(&self) -> impl Serialize {
+        let Failure { kind, message, next, .. } = self;
+        Envelope { ok: false, error: kind.name(), message, next, exit: kind.exit() }
     }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    ok: bool,
+    error: &'static str,
+    message: &'a str,
+    next: &'a Option<Next>,
+    exit: u8,
 }
 
 /// The command that registers `name` with `argv`.
@@ -244,10 +248,9 @@ mod tests {
     /// OUT-02
     #[test]
     fn the_envelope_has_exactly_five_members() {
-        let envelope = Failure::new(Kind::Usage, "what").or_else(["mu --help"]).envelope();
-        let wanted = json!({"ok": false, "error": "usage", "message": "what", "exit": 2,
-            "next": {"mode": "alt", "commands": ["mu --help"]}});
-        assert_eq!(envelope, wanted);
+        let failure = Failure::new(Kind::Usage, "what").or_else(["mu --help"]);
+        let wanted = r#"{"ok":false,"error":"usage","message":"what","next":{"mode":"alt","commands":["mu --help"]},"exit":2}"#;
+        assert_eq!(crate::cli::output::json_line(&failure.envelope()), wanted);
     }
 
     /// BUD-03

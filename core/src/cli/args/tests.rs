@@ -107,6 +107,7 @@ fn an_unknown_verb_or_flag_is_one_line_with_a_tip_and_the_right_help() {
         ("plugn list", "plugin", "mu --help"),
         ("plugin lst", "list", "mu plugin --help"),
         ("plugin list --ful", "--full", "mu plugin list --help"),
+        ("plugin add box --json --ful", "--ful", "mu plugin add --help"),
         ("db query", "<SQL>", "mu db query --help"),
         ("completions tcsh", "fish", "mu completions --help"),
     ];
@@ -164,6 +165,15 @@ fn sql_is_another_name_for_db_query() {
 fn each_verb(at: &clap::Command, look: &mut impl FnMut(&clap::Command)) {
     look(at);
     at.get_subcommands().for_each(|verb| each_verb(verb, look));
+}
+
+#[test]
+fn every_help_fits_80_columns() {
+    each_verb(&tree(), &mut |verb| {
+        let help = verb.clone().render_long_help().to_string();
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{}: {wide:?}", verb.get_name());
+    });
 }
 
 /// BUD-02
