@@ -199,3 +199,25 @@ impl Child for RealChild {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// PRC-13
+    #[test]
+    fn a_reaped_group_is_no_longer_among_those_to_kill() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let started = Started::default();
+            let exec = Exec { argv: ["/bin/sh", "-c", "exit 0"].map(Into::into).to_vec(), env: Vec::new() };
+            let mut child = spawn(&exec, &started).unwrap();
+            assert_eq!(started.0.borrow().len(), 1);
+            poll_fn(|cx| child.poll_exited(cx)).await;
+            child.reap();
+            assert_eq!(started.0.borrow().len(), 0);
+        });
+    }
+}

@@ -32,7 +32,7 @@ pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
 
 /// Opens a database; a missing one is created with mode 0600 whatever the umask grants, its parent is not.
 ///
-/// The path is taken literally: `:memory:` and `file:…` are file names, provided that the caller made it absolute.
+/// The path must be absolute, and is taken literally: `/x/:memory:` and `/x/file:y` are files.
 pub(crate) fn open_db(path: &Path) -> rusqlite::Result<Connection> {
     // SQLite would create it with 0644, and gives `-wal` and `-shm` the mode of the file. Only a file that is not there
     // is opened here: closing a descriptor of a file drops every POSIX lock this process holds on it, those of another

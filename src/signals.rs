@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{self as posix, SaFlags, SigAction, SigHandler, SigSet, sigaction};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::watched::{Watched, read};
+use crate::watched::Watched;
 
 /// Numbers of the signals that arrived, one a byte, the oldest lowest; 0 is an empty place.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
@@ -108,14 +108,8 @@ impl Signals {
 
     /// Ready with the oldest signal that has arrived and was not yet reported.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Signal> {
-        if let Some(signal) = take() {
-            return Poll::Ready(signal);
-        }
-        let answer = self.bell.poll_io(cx, |bell| {
-            // Silence the bell before looking: what arrives after the look rings it anew.
-            let silenced = read(bell, &mut [0; 8]);
-            take().map_or_else(|| silenced.and(Err(rustix::io::Errno::AGAIN)), Ok)
-        });
+        // The eventfd is never read: readiness is edge-triggered, and each ring is an edge.
+        let answer = self.bell.poll_io(cx, |_| take().ok_or(rustix::io::Errno::AGAIN));
         match answer {
             Poll::Ready(Ok(signal)) => Poll::Ready(signal),
             // The runtime is going down: nobody will be woken any more.
