@@ -397,3 +397,146 @@ impl<T> Executor<T> {
 fn drop_quietly<F>(future: F) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn executor<T>() -> Executor<T> {
+        Executor::new(Stream::new(1, "order"))
+    }
+
+    fn pending<T>(waker: &Rc<RefCell<Option<Waker>>>) -> TaskFuture<T>
+    where
+        T: 'static,
+    {
+        let waker = waker.clone();
+        Box::pin(poll_fn(move |cx| {
+            *waker.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }))
+    }
+
+    #[test]
+    fn a_paused_task_is_polled_only_after_it_is_resumed_and_forgets_no_wake() {
+        let executor = executor::<u8>();
+        let waker = Rc::default();
+        let task = executor.spawn(pending(&waker)).unwrap();
+        assert!(matches!(executor.step(0), Step::Polled(_)));
+        executor.pause(task);
+        waker.borrow().as_ref().unwrap().wake_by_ref();
+        assert!(matches!(executor.step(0), Step::Idle));
+        executor.resume(task);
+        assert!(matches!(executor.step(0), Step::Polled(_)));
+        assert!(matches!(executor.step(0), Step::Idle));
+    }
+
+    struct Dropped(Rc<Cell<bool>>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+
+    #[test]
+    fn a_task_that_is_killed_from_outside_is_dropped_when_it_is_buried() {
+        let executor = executor::<u8>();
+        let gone = Rc::new(Cell::new(false));
+        let dropped = Dropped(gone.clone());
+        let task = executor
+            .spawn(Box::pin(async move {
+                let _dropped = dropped;
+                std::future::pending().await
+            }))
+            .unwrap();
+        executor.step(0);
+        executor.kill(task);
+        assert!(!gone.get());
+        executor.bury();
+        assert!(gone.get());
+        assert!(matches!(executor.step(0), Step::Idle));
+    }
+
+    #[test]
+    fn a_task_that_kills_itself_is_dropped_after_its_poll_and_its_value_is_lost() {
+        let executor = Rc::new(executor::<u8>());
+        let inner = executor.clone();
+        let task = executor
+            .spawn(Box::pin(async move {
+                inner.kill(TaskId(0));
+                inner.bury();
+                7
+            }))
+            .unwrap();
+        assert_eq!(task, TaskId(0));
+        assert!(matches!(executor.step(0), Step::Polled(_)));
+        assert!(matches!(executor.step(0), Step::Idle));
+    }
+
+    #[test]
+    fn a_waker_that_outlives_its_task_disturbs_nobody() {
+        let executor = executor::<u8>();
+        let waker = Rc::default();
+        let task = executor.spawn(pending(&waker)).unwrap();
+        executor.step(0);
+        executor.kill(task);
+        executor.bury();
+        waker.borrow().as_ref().unwrap().wake_by_ref();
+        let polls = executor.polls();
+        assert!(matches!(executor.step(0), Step::Polled(_)));
+        assert_eq!(executor.polls(), polls);
+        assert!(matches!(executor.step(0), Step::Idle));
+    }
+
+    #[test]
+    fn the_place_of_an_ended_task_is_used_again() {
+        let executor = executor();
+        for value in 0..3 {
+            let task = executor.spawn(Box::pin(async move { value })).unwrap();
+            assert_eq!(task, TaskId(0));
+            let step = executor.step(0);
+            assert!(matches!(step, Step::Ended(_, ended) if ended == value), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn calls_at_one_instant_are_made_in_the_order_in_which_they_were_asked_for() {
+        let executor = executor::<()>();
+        let log = Rc::new(RefCell::new(Vec::new()));
+        for (at, name) in [(5, "b"), (3, "a"), (5, "c"), (9, "d")] {
+            let log = log.clone();
+            executor.call_at(at, Box::new(move || log.borrow_mut().push(name)));
+        }
+        assert!(matches!(executor.step(7), Step::Jumped(3)));
+        assert!(matches!(executor.step(7), Step::Jumped(5)));
+        assert!(matches!(executor.step(7), Step::Limit(9)));
+        assert_eq!((log.take(), executor.now()), (vec!["a", "b", "c"], 5));
+    }
+
+    #[test]
+    fn a_cancelled_timer_never_fires_and_a_fired_one_is_no_error() {
+        let executor = executor::<()>();
+        let cancelled = executor.call_at(5, Box::new(|| unreachable!()));
+        let fired = executor.call_at(6, Box::new(|| ()));
+        executor.cancel_timer(cancelled);
+        assert!(matches!(executor.step(u64::MAX), Step::Jumped(6)));
+        executor.cancel_timer(fired);
+        assert!(matches!(executor.step(u64::MAX), Step::Idle));
+    }
+
+    #[test]
+    fn a_timer_can_be_given_to_another_waker() {
+        let executor = executor::<u8>();
+        let waker = Rc::default();
+        executor.spawn(pending(&waker)).unwrap();
+        executor.step(0);
+        let timer = executor.set_timer(4, Waker::noop().clone());
+        executor.rewake_timer(timer, waker.borrow().as_ref().unwrap());
+        assert!(matches!(executor.step(4), Step::Jumped(4)));
+        assert!(matches!(executor.step(4), Step::Polled(_)));
+    }
+}

@@ -170,6 +170,8 @@ impl Machine {
 
     fn disk_op(&self, op: &DiskOp) {
         let DiskOp { number, kind, ref path, offset, len, .. } = *op;
+        // No unwinding here: SQLite is between this and the program.
+        self.world.calls.set(self.world.calls.get() + 1);
         let pid = self.pid_of(op.owner).unwrap_or(OUTSIDE);
         let what = What::Disk { number, kind, path: path.clone(), offset, len };
         self.world.with(|kernel| kernel.push(pid, what));
@@ -331,15 +333,22 @@ impl Machine {
             let running = kernel.living().filter(|who| kernel.procs[*who].state == State::Running);
             running.filter_map(|who| Some((who, kernel.procs[who].task?))).collect()
         });
-        let mut unwoken = Vec::new();
+        let (mut unwoken, mut ended) = (Vec::new(), Vec::new());
         for (who, task) in tasks {
             let before = self.event_count();
-            let step = world.exec.poll_anyway(task);
-            if !matches!(step, Step::Polled(_)) || self.event_count() != before {
-                unwoken.push(who);
+            match world.exec.poll_anyway(task) {
+                Step::Ended(task, exit) => ended.push((task, exit)),
+                Step::Panicked(task, _) => ended.push((task, Exit::Status(101))),
+                _ if self.event_count() == before => continue,
+                _ => {}
             }
+            unwoken.push(who);
         }
-        Stuck::Deadlock(world.kernel.borrow().deadlock(&unwoken))
+        let report = world.kernel.borrow().deadlock(&unwoken);
+        for (task, exit) in ended {
+            world.with(|kernel| kernel.task_ended(task, exit));
+        }
+        Stuck::Deadlock(report)
     }
 
     /// Virtual time since the start of the run.
@@ -449,7 +458,7 @@ impl Machine {
         zombies.map(|process| process.pid).collect()
     }
 
-    /// The events so far; none when they are not recorded.
+    /// The events so far; none when they are not recorded. The machine must not run while they are looked at.
     pub fn events(&self) -> Ref<'_, [Event]> {
         Ref::map(self.world.kernel.borrow(), |kernel| kernel.trace.events())
     }

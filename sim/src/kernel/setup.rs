@@ -10,7 +10,7 @@ use mu_core::os::{Exec, Pid};
 /// How far a run may go before it counts as endless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Polls and system calls together. Every event of a program comes from one of them.
+    /// Polls, system calls and disk operations together. Every event of a program comes from one of them.
     pub steps: u64,
     /// Virtual time since the start of the run.
     pub virtual_time: Duration,

@@ -172,6 +172,26 @@ fn a_process_that_dropped_its_waker_is_named_as_such() {
 }
 
 #[test]
+fn a_process_that_ends_while_a_deadlock_is_reported_is_named_and_gone() {
+    let machine = Machine::new(1);
+    let deaf = |_: Sys| {
+        let mut polls = 0;
+        std::future::poll_fn(move |_| {
+            polls += 1;
+            if polls == 1 { std::task::Poll::Pending } else { std::task::Poll::Ready(OK) }
+        })
+    };
+    let started = machine.start_fn(&command("deaf"), deaf).unwrap();
+    let Err(Stuck::Deadlock(deadlock)) = machine.run_until_idle() else { panic!("it was never woken") };
+    assert!(deadlock.blocked[0].unwoken);
+    assert_eq!(machine.exit(&started), Some(OK));
+    machine.start_fn(&command("next"), idle).unwrap();
+    assert_eq!(machine.living().len(), 1);
+    machine.run_until(ms(1)).unwrap();
+    assert_eq!(machine.living().len(), 1, "the place of the task was not mixed up");
+}
+
+#[test]
 fn a_program_that_waits_and_wakes_for_ever_spends_the_budget() {
     let options = Options { budget: Budget { steps: 1_000, ..Budget::default() }, ..Options::new(1) };
     let machine = Machine::with(options, Disk::new());
