@@ -1,1 +1,3 @@
 //! A simulated Unix machine that runs mu itself against fake plugins.
+
+pub mod fake;

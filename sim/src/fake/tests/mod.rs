@@ -1,0 +1,6 @@
+//! The fake plugin against an operating system in memory, with a clock that jumps.
+
+mod bytes;
+mod declare;
+mod faults;
+mod life;
