@@ -1,3 +1,4 @@
 //! A simulated Unix machine that runs mu itself against fake plugins.
 
 pub mod fake;
+pub mod scenario;

@@ -79,7 +79,7 @@ impl Fault {
         if !entry.moments.contains(&when) {
             let possible: Vec<&str> = entry.moments.iter().map(|moment| moment.name()).collect();
             let possible = possible.join(", ");
-            return impossible("when", format!("`{name}` cannot happen {}; it can {possible}", when.name()));
+            return impossible("when", format!("`{name}` cannot happen {}, but: {possible}", when.name()));
         }
         if let Some(method) = self.on.as_deref() {
             if !when.is_of_a_request() {
@@ -115,8 +115,10 @@ impl Fault {
 
     fn check_after(&self) -> Result<(), Impossible> {
         let topic = self.act.entry().topic;
-        let reason = if matches!(topic, Topic::Delivery | Topic::Time) {
-            format!("`{}` is about the reply itself; for a late reply use `delay-ms`", self.act.name())
+        let reason = if topic == Topic::Time {
+            format!("`{}` is a time itself", self.act.name())
+        } else if topic == Topic::Delivery {
+            format!("`{}` is about the reply itself; put a `delay-ms` before it", self.act.name())
         } else if !matches!(
             self.moment(),
             When::OnStart | When::Instead | When::AfterReply | When::OnShutdown | When::OnEof

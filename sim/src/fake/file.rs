@@ -62,6 +62,13 @@ pub enum Owner {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mode(pub u32);
 
+impl Default for Mode {
+    /// What an executable is installed with.
+    fn default() -> Mode {
+        Mode(0o755)
+    }
+}
+
 impl fmt::Debug for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04o}", self.0)
@@ -94,17 +101,17 @@ impl<'de> Deserialize<'de> for Mode {
 }
 
 /// The file that is installed for a plugin: `file = { … }`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginFile {
     /// What it is.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub kind: Kind,
     /// Its permission bits, 0755 when left out. A later `chmod` changes nothing but these.
-    #[serde(default = "ordinary_mode")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mode: Mode,
     /// Who owns it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub owner: Owner,
     /// Its name in the directory; `mu-plugin-<name>` when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,20 +121,8 @@ pub struct PluginFile {
     pub busy_ms: Option<u64>,
 }
 
-fn ordinary_mode() -> Mode {
-    Mode(0o755)
-}
-
-impl Default for PluginFile {
-    fn default() -> PluginFile {
-        PluginFile {
-            kind: Kind::Executable,
-            mode: ordinary_mode(),
-            owner: Owner::User,
-            basename: None,
-            busy_ms: None,
-        }
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl PluginFile {

@@ -4,6 +4,7 @@
 //! - `behaviour`: one `async fn` over that trait, run from a [`Plan`].
 //! - `catalogue`, `faults`: the faults as data; when each is possible.
 //! - `lines`: the bytes of each fault on standard output.
+//! - `log`: what the real executable writes down.
 //! - `declare`, `file`: the plugin of a scenario: its declaration and the file that is installed for it.
 //!
 //! Nothing here uses the host's types. What the two must agree on is the protocol, and that is what is being tested.
@@ -14,6 +15,7 @@ mod declare;
 mod faults;
 mod file;
 mod lines;
+mod log;
 mod sys;
 
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub use declare::{DeclareError, PluginTable, Seam, schema_digest};
 pub use faults::{Fault, Impossible, METHODS};
 pub use file::{Kind, Mode, Owner, PluginFile};
 pub use lines::LINE_LIMIT;
+pub use log::{Event, LogLine};
 pub use sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
 
 /// Everything that one fake plugin needs to know; the same for each of its processes.

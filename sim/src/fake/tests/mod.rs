@@ -4,3 +4,4 @@ mod bytes;
 mod declare;
 mod faults;
 mod life;
+mod log;
