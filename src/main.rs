@@ -24,15 +24,10 @@ fn enter() -> io::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let _entered = runtime.enter();
     let os = RealOs::new()?;
-    let running = AssertUnwindSafe(|| runtime.block_on(run(os.clone())));
+    let running = AssertUnwindSafe(|| runtime.block_on(mu_core::run(os.clone())));
     catch_unwind(running).or_else(|panic| {
         // The core turns its own panics into an answer; what comes here got past it. No plugin may outlive mu (PRC-13).
         os.kill_started_groups();
         resume_unwind(panic)
     })
-}
-
-/// Stands where `mu_core::run` will.
-async fn run(_os: RealOs) -> u8 {
-    0
 }

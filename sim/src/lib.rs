@@ -1,7 +1,24 @@
-//! A simulated Unix machine that runs mu itself against fake plugins.
+//! A simulated Unix machine that runs mu itself against fake plugins, in virtual time, from a seed or a scenario file,
+//! with faults at any point; and the oracles that judge every run.
+//!
+//! From the bottom up:
+//!
+//! - [`executor`], [`streams`]: tasks, timers and virtual time; named random streams
+//! - [`kernel`]: processes, groups, signals, pipes, clocks; [`disk`]: its filesystem and SQLite on it
+//! - [`sim_os`]: `mu_core::os::Os` on that machine
+//! - [`fake`]: the fake plugin and the catalogue of faults; [`programs`]: what can be executed there
+//! - [`trace`]: what happened; [`oracle`]: what must hold in every run
+//! - [`scenario`]: the file format; [`world`]: where one takes place, simulated or real; [`play`]: the two joined
+
 pub mod disk;
 pub mod executor;
+pub mod fake;
 pub mod kernel;
+pub mod oracle;
+pub mod play;
+pub mod programs;
+pub mod scenario;
 pub mod sim_os;
 pub mod streams;
 pub mod trace;
+pub mod world;

@@ -17,6 +17,9 @@ pub use chain::{Chain, Digest};
 
 mod chain;
 mod show;
+mod transcript;
+
+pub use transcript::transcript;
 
 /// One pipe of the machine. Numbers are never used again within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

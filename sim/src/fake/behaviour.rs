@@ -1,0 +1,392 @@
+//! What a plugin does: the correct one, and at the moments that its plan names, the faulty one.
+//!
+//! In: a plan and an operating system. Out: the exit status, and everything done through [`PluginSys`] on the way.
+//! One thread: lines are handled one by one, what is due later waits in a queue. Bytes are built and mu's lines are
+//! read without the host's types, so that one misunderstanding cannot sit on both sides.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::Value;
+
+use super::Plan;
+use super::catalogue::{Act, When};
+use super::faults::Fault;
+use super::lines::{self, Piece, Reply};
+use super::sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
+
+/// One write of a flood.
+const CHUNK: usize = 64 << 10;
+/// How long an escaped child lives: longer than mu may wait for anything in a handshake.
+const ESCAPED_MS: u64 = 20_000;
+
+/// Runs a plugin until it exits; returns its exit status. Never returns when a signal ends it.
+pub async fn run<S: PluginSys>(sys: &mut S, plan: &Plan) -> i32 {
+    let start = sys.start();
+    let faults = plan.faults.iter().filter(|fault| fault.is_in_start(start)).collect();
+    let mut process = Process {
+        sys,
+        plan,
+        faults,
+        unfinished: Vec::new(),
+        queue: Vec::new(),
+        held: Vec::new(),
+        seen: BTreeMap::new(),
+        last_id: Value::from(1),
+        reading: true,
+        stdout_gone: false,
+    };
+    match process.live().await {
+        Ok(()) => 0,
+        Err(Exited(status)) => status,
+    }
+}
+
+/// The process ends here, with this status.
+struct Exited(i32);
+type Flow = Result<(), Exited>;
+
+/// A part of what is done at one moment.
+#[derive(Debug)]
+enum Step {
+    /// A fault begins, by its name.
+    Begin(&'static str),
+    /// Bytes on stdout, and what lies between them.
+    Piece(Piece),
+    /// Anything else.
+    Deed(Act),
+    /// The steps that follow are due so much later; a cancel or the end of stdin drops them.
+    Cancellable(u64),
+    /// These steps are due so much later, those that follow are not delayed.
+    Later(u64, Vec<Step>),
+}
+
+/// Steps that wait for their time.
+struct Due {
+    at: u64,
+    /// The request that they answer; `None` for deeds of a fault.
+    id: Option<Value>,
+    steps: VecDeque<Step>,
+}
+
+struct Process<'a, S> {
+    sys: &'a mut S,
+    plan: &'a Plan,
+    /// Those of this start.
+    faults: Vec<&'a Fault>,
+    /// What was read of a line so far.
+    unfinished: Vec<u8>,
+    /// In order of arrival; the earliest time goes first, of equal times the earliest arrival.
+    queue: Vec<Due>,
+    /// What goes out when stdin ends.
+    held: Vec<u8>,
+    /// How many requests of each method came.
+    seen: BTreeMap<String, u32>,
+    /// The id that a fault without a request uses.
+    last_id: Value,
+    reading: bool,
+    stdout_gone: bool,
+}
+
+impl<'a, S: PluginSys> Process<'a, S> {
+    async fn live(&mut self) -> Flow {
+        self.moment(When::OnStart).await?;
+        let before_read = self.at(When::BeforeRead, "initialize", 1);
+        if !before_read.is_empty() {
+            self.sys.stdin_ready().await;
+            let steps = self.steps_of(&before_read, &self.own_reply());
+            self.perform(None, steps.into()).await?;
+        }
+        let mut buf = vec![0; CHUNK];
+        loop {
+            self.run_due().await?;
+            let next = self.queue.iter().map(|due| due.at).min();
+            if !self.reading {
+                self.sys.sleep_until(next).await;
+                continue;
+            }
+            match self.sys.read_stdin(&mut buf, next).await {
+                Read::Data(n) => {
+                    self.unfinished.extend_from_slice(&buf[..n]);
+                    self.handle_lines().await?;
+                }
+                Read::Timeout => {}
+                Read::Eof => return self.end().await,
+            }
+        }
+    }
+
+    /// stdin has ended: what is in flight is dropped, and the process exits unless a fault keeps it.
+    async fn end(&mut self) -> Flow {
+        self.sys.note(Note::Eof { unfinished: self.unfinished.len() });
+        self.queue.clear();
+        let held = std::mem::take(&mut self.held);
+        self.write(Fd::Stdout, &held).await;
+        self.moment(When::OnEof).await?;
+        while let Some(next) = self.queue.iter().map(|due| due.at).min() {
+            self.sys.sleep_until(Some(next)).await;
+            self.run_due().await?;
+        }
+        while !self.reading {
+            self.sys.sleep_until(None).await;
+        }
+        Ok(())
+    }
+
+    async fn handle_lines(&mut self) -> Flow {
+        while self.reading
+            && let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n')
+        {
+            let rest = self.unfinished.split_off(end + 1);
+            let mut line = std::mem::replace(&mut self.unfinished, rest);
+            line.pop();
+            self.sys.note(Note::Line(&line));
+            // What is no JSON is mu's fault; the watching world sees it, a plugin can do nothing about it.
+            if let Ok(message) = serde_json::from_slice::<Value>(&line) {
+                self.handle(&message).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle(&mut self, message: &Value) -> Flow {
+        let Some(method) = message["method"].as_str() else { return Ok(()) };
+        match (method, message.get("id")) {
+            ("shutdown", None) => self.moment(When::OnShutdown).await,
+            ("$/cancel", None) => {
+                let id = message["params"].get("id");
+                self.queue.retain(|due| due.id.is_none() || due.id.as_ref() != id);
+                Ok(())
+            }
+            (_, None) => Ok(()),
+            (method, Some(id)) => self.answer(method, id).await,
+        }
+    }
+
+    async fn answer(&mut self, method: &str, id: &Value) -> Flow {
+        self.last_id = id.clone();
+        let nth = *self.seen.entry(method.to_owned()).and_modify(|n| *n += 1).or_insert(1);
+        let (reply, line) = match self.result_of(method) {
+            Some(result) => {
+                let reply = Reply { id: id.clone(), result };
+                let line = reply.line();
+                (reply, line)
+            }
+            None => {
+                let line =
+                    lines::error_line(id, "permanent", &format!("the fake plugin does not serve {method}"));
+                (Reply { id: id.clone(), result: Value::Null }, line)
+            }
+        };
+        let at = |when| self.at(when, method, nth);
+        let mut steps = self.steps_of(&at(When::BeforeReply), &reply);
+        let instead = at(When::Instead);
+        let after = self.steps_of(&at(When::AfterReply), &reply);
+        if instead.is_empty() {
+            let middle = self.steps_of(&at(When::MidReply), &reply);
+            let half = if middle.is_empty() { 0 } else { line.len() / 2 };
+            if half > 0 {
+                steps.push(Step::Piece(Piece::Out(line[..half].to_vec())));
+                steps.extend(middle);
+            }
+            steps.extend(glued(line[half..].to_vec(), after));
+        } else {
+            steps.extend(self.steps_of(&instead, &reply));
+            steps.extend(after);
+        }
+        self.perform(Some(id), steps.into()).await
+    }
+
+    /// The table of what a correct plugin serves.
+    fn result_of(&self, method: &str) -> Option<Value> {
+        match method {
+            "initialize" => Some(self.plan.declaration.clone()),
+            _ => None,
+        }
+    }
+
+    /// A reply for faults that no request calls for.
+    fn own_reply(&self) -> Reply {
+        Reply { id: self.last_id.clone(), result: self.plan.declaration.clone() }
+    }
+
+    fn at(&self, when: When, method: &str, nth: u32) -> Vec<&'a Fault> {
+        self.faults.iter().copied().filter(|fault| fault.is_at(when, method, nth)).collect()
+    }
+
+    /// One of the moments that belong to the process.
+    async fn moment(&mut self, when: When) -> Flow {
+        let faults: Vec<&Fault> =
+            self.faults.iter().copied().filter(|fault| fault.moment() == when).collect();
+        let steps = self.steps_of(&faults, &self.own_reply());
+        self.perform(None, steps.into()).await
+    }
+
+    fn steps_of(&self, faults: &[&Fault], reply: &Reply) -> Vec<Step> {
+        let mut all = Vec::new();
+        for fault in faults {
+            let mut steps = vec![Step::Begin(fault.act.name())];
+            match &fault.act {
+                Act::DelayMs(ms) => steps.push(Step::Piece(Piece::Wait(*ms))),
+                Act::CancellableDelayMs(ms) => steps.push(Step::Cancellable(*ms)),
+                act => match lines::pieces(act, reply, &|name| self.sys.env(name)) {
+                    Some(pieces) => steps.extend(pieces.into_iter().map(Step::Piece)),
+                    None => steps.push(Step::Deed(act.clone())),
+                },
+            }
+            match fault.after_ms {
+                Some(ms) => all.push(Step::Later(ms, steps)),
+                None => all.extend(steps),
+            }
+        }
+        all
+    }
+
+    async fn run_due(&mut self) -> Flow {
+        let now = self.sys.now_ms();
+        loop {
+            let due = self.queue.iter().enumerate().filter(|(_, due)| due.at <= now);
+            let Some((index, _)) = due.min_by_key(|(index, due)| (due.at, *index)) else { return Ok(()) };
+            let due = self.queue.remove(index);
+            self.perform(due.id.as_ref(), due.steps).await?;
+        }
+    }
+
+    async fn perform(&mut self, id: Option<&Value>, mut steps: VecDeque<Step>) -> Flow {
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Begin(name) => self.sys.note(Note::Fault(name)),
+                Step::Piece(piece) => self.perform_piece(piece).await?,
+                Step::Deed(act) => self.perform_deed(&act).await?,
+                Step::Cancellable(ms) => {
+                    let at = self.sys.now_ms() + ms;
+                    self.queue.push(Due { at, id: id.cloned(), steps });
+                    return Ok(());
+                }
+                Step::Later(ms, steps) => {
+                    let at = self.sys.now_ms() + ms;
+                    self.queue.push(Due { at, id: None, steps: steps.into() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform_piece(&mut self, piece: Piece) -> Flow {
+        match piece {
+            Piece::Out(bytes) => self.write(Fd::Stdout, &bytes).await,
+            Piece::Fill(byte, total) => self.flood(Fd::Stdout, &[byte], total).await,
+            Piece::Wait(ms) => {
+                let at = self.sys.now_ms() + ms;
+                self.sys.sleep_until(Some(at)).await;
+            }
+            Piece::Hold(bytes) => self.held.extend(bytes),
+            Piece::CloseStdout => self.close_stdout(),
+            Piece::Exit => return Err(Exited(0)),
+        }
+        Ok(())
+    }
+
+    async fn perform_deed(&mut self, act: &Act) -> Flow {
+        match act {
+            Act::StdinUnread | Act::IgnoreStop => self.reading = false,
+            Act::StdinClosed => {
+                self.sys.close(Fd::Stdin);
+                self.reading = false;
+            }
+            Act::StdoutClosed => self.close_stdout(),
+            Act::StderrClosed => self.sys.close(Fd::Stderr),
+            Act::StderrFlood(total) => {
+                let line = [&[b'x'; 99][..], b"\n"].concat();
+                self.flood(Fd::Stderr, &line, *total).await;
+            }
+            Act::StderrNoNewline(total) => self.flood(Fd::Stderr, b"x", *total).await,
+            Act::StderrInvalidUtf8 => {
+                self.write(Fd::Stderr, b"broken \xff\xfe \xc3\x28 \x1b[31m\x00\x07\r text\n").await;
+            }
+            Act::StderrText(text) => self.write(Fd::Stderr, format!("{text}\n").as_bytes()).await,
+            Act::LeakEnvStderr(name) => {
+                let value = self.sys.env(name).unwrap_or_default();
+                self.write(Fd::Stderr, &[&value[..], b"\n"].concat()).await;
+            }
+            Act::Exit(status) => return Err(Exited(i32::from(*status))),
+            Act::DieOf(sig) => self.sys.raise(*sig).await,
+            Act::ExitLeavingStdoutHeld(status) => {
+                let child = Background { holds: vec![Fd::Stdout], ..Background::default() };
+                self.sys.spawn_background(&child).await;
+                return Err(Exited(i32::from(*status)));
+            }
+            Act::ExitLeavingEscaped(status) => {
+                let until = Until::Ms(ESCAPED_MS);
+                let child = Background { group: Group::Setsid, holds: vec![Fd::Stdout], until };
+                self.sys.spawn_background(&child).await;
+                return Err(Exited(i32::from(*status)));
+            }
+            Act::LeaveChild(child) => self.sys.spawn_background(child).await,
+            Act::IgnoreSignals => {
+                for sig in [Sig::Term, Sig::Int, Sig::Hup] {
+                    self.sys.ignore(sig);
+                }
+            }
+            Act::StopSelf => self.sys.raise(Sig::Stop).await,
+            Act::KillMu(sig) => self.sys.kill_parent(*sig).await,
+            act => unreachable!("`{}` is made of pieces", act.name()),
+        }
+        Ok(())
+    }
+
+    fn close_stdout(&mut self) {
+        self.sys.close(Fd::Stdout);
+        self.stdout_gone = true;
+    }
+
+    async fn flood(&mut self, fd: Fd, pattern: &[u8], total: u64) {
+        let chunk = pattern.repeat(CHUNK / pattern.len());
+        let mut left = total;
+        while left > 0 && !(fd == Fd::Stdout && self.stdout_gone) {
+            let size = usize::try_from(left).map_or(chunk.len(), |left| left.min(chunk.len()));
+            if !self.write_all(fd, &chunk[..size]).await {
+                return;
+            }
+            left -= size as u64;
+        }
+    }
+
+    async fn write(&mut self, fd: Fd, bytes: &[u8]) {
+        self.write_all(fd, bytes).await;
+    }
+
+    /// Whether everything was taken. A pipe that nobody reads is no reason to end: stdin tells what mu wants.
+    async fn write_all(&mut self, fd: Fd, mut bytes: &[u8]) -> bool {
+        if fd == Fd::Stdout && self.stdout_gone {
+            return false;
+        }
+        while !bytes.is_empty() {
+            match self.sys.write(fd, bytes).await {
+                Ok(taken) if taken > 0 => bytes = &bytes[taken.min(bytes.len())..],
+                _ => {
+                    self.stdout_gone |= fd == Fd::Stdout;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// The reply and what a fault writes right behind it, as one write.
+fn glued(mut line: Vec<u8>, after: Vec<Step>) -> Vec<Step> {
+    let (mut before, mut rest) = (Vec::new(), VecDeque::from(after));
+    loop {
+        match (rest.front(), rest.get(1)) {
+            (Some(Step::Begin(_)), Some(Step::Piece(Piece::Out(_)))) => before.extend(rest.pop_front()),
+            (Some(Step::Piece(Piece::Out(more))), _) => {
+                line.extend_from_slice(more);
+                rest.pop_front();
+            }
+            _ => break,
+        }
+    }
+    before.push(Step::Piece(Piece::Out(line)));
+    before.extend(rest);
+    before
+}

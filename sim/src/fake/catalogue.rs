@@ -1,0 +1,381 @@
+//! Every fault there is, as one table: name, what it does, when it can happen, example values.
+//!
+//! The table makes the type [`Act`], its TOML and JSON form (`do = "bom"`, `do = { exit = 3 }`) and [`catalogue`], so
+//! that a fault cannot exist in one of them alone. To add one, add a line here, and its bytes in `lines` or its deed in
+//! `behaviour`; the compiler and the tests name what is missing.
+
+use serde::{Deserialize, Serialize};
+
+use super::sys::{Background, Fd, Group, Sig, Until};
+
+/// The moment at which a fault happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// The process has started; nothing has been read.
+    OnStart,
+    /// Bytes of the request wait in the pipe; none has been read.
+    BeforeRead,
+    /// The request has been read; the reply follows the fault.
+    BeforeReply,
+    /// In place of the reply.
+    Instead,
+    /// One half of the reply's bytes has been written, the other half follows.
+    MidReply,
+    /// The reply has been written. Bytes of a fault go out in the same write as the reply.
+    AfterReply,
+    /// `shutdown` has been read.
+    OnShutdown,
+    /// Standard input has ended.
+    OnEof,
+}
+
+impl When {
+    /// All of them, in the order in which a plugin's life passes them.
+    pub const ALL: [When; 8] = [
+        When::OnStart,
+        When::BeforeRead,
+        When::BeforeReply,
+        When::Instead,
+        When::MidReply,
+        When::AfterReply,
+        When::OnShutdown,
+        When::OnEof,
+    ];
+
+    /// Its name in a scenario.
+    pub fn name(self) -> &'static str {
+        match self {
+            When::OnStart => "on-start",
+            When::BeforeRead => "before-read",
+            When::BeforeReply => "before-reply",
+            When::Instead => "instead",
+            When::MidReply => "mid-reply",
+            When::AfterReply => "after-reply",
+            When::OnShutdown => "on-shutdown",
+            When::OnEof => "on-eof",
+        }
+    }
+
+    /// Whether it belongs to a request (then a fault names the method), and not to the process.
+    pub fn is_of_a_request(self) -> bool {
+        !matches!(self, When::OnStart | When::OnShutdown | When::OnEof)
+    }
+}
+
+/// What a fault is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Bytes on standard output that are not what the protocol wants.
+    Bytes,
+    /// A sound reply that is delivered in an unusual way.
+    Delivery,
+    /// An error reply.
+    Error,
+    /// Standard streams that are closed or not read.
+    Streams,
+    /// Standard error.
+    Stderr,
+    /// The life of the process and of those it leaves behind.
+    Process,
+    /// Time.
+    Time,
+    /// Signals that mu itself gets.
+    Mu,
+    /// Secrets.
+    Secret,
+}
+
+/// One line of the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The name that `do` takes.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// What it is about.
+    pub topic: Topic,
+    /// When it can happen; the first is what a fault without `when` means.
+    pub moments: &'static [When],
+    /// Values worth trying: one for a fault without a parameter.
+    pub examples: Vec<Act>,
+}
+
+/// Bytes can come at any point; as the reply is the natural one.
+const BYTES: &[When] =
+    &[When::Instead, When::OnStart, When::BeforeReply, When::AfterReply, When::OnShutdown, When::OnEof];
+/// The reply itself is changed.
+const REPLY: &[When] = &[When::Instead];
+/// A process can end anywhere.
+const END: &[When] = &[
+    When::Instead,
+    When::OnStart,
+    When::BeforeRead,
+    When::BeforeReply,
+    When::MidReply,
+    When::AfterReply,
+    When::OnShutdown,
+    When::OnEof,
+];
+/// A side effect beside a reply that is sent all the same; before the reply is the natural one.
+const SIDE: &[When] = &[
+    When::BeforeReply,
+    When::OnStart,
+    When::BeforeRead,
+    When::MidReply,
+    When::AfterReply,
+    When::OnShutdown,
+    When::OnEof,
+];
+/// A property of the process from its start on, or from a later moment.
+const SETTING: &[When] = &[When::OnStart, When::BeforeRead, When::BeforeReply, When::AfterReply];
+/// The end of the process is what is changed.
+const STOP: &[When] = &[When::OnEof, When::OnShutdown];
+/// The time before a reply or between its halves, or before the process reads or ends.
+const PAUSE: &[When] = &[When::BeforeReply, When::OnStart, When::MidReply, When::OnShutdown, When::OnEof];
+/// Only the time before the reply.
+const BEFORE: &[When] = &[When::BeforeReply];
+
+macro_rules! examples {
+    ($variant:ident) => { vec![Act::$variant] };
+    ($variant:ident $($value:expr),+) => { vec![$(Act::$variant($value)),+] };
+}
+
+macro_rules! catalogue {
+    ($( $topic:ident { $(
+        #[doc = $doc:literal]
+        $name:literal $variant:ident $( ($field:ty: $($example:expr),+) )? at $moments:ident;
+    )* } )*) => {
+        /// What a fault does: `do` in a scenario.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub enum Act { $($(
+            #[doc = $doc]
+            #[serde(rename = $name)]
+            $variant $( ($field) )?,
+        )*)* }
+
+        impl Act {
+            /// Its line in the catalogue.
+            pub fn entry(&self) -> Entry {
+                match self { $($(
+                    Act::$variant { .. } => Entry {
+                        name: $name,
+                        doc: $doc.trim_ascii(),
+                        topic: Topic::$topic,
+                        moments: $moments,
+                        examples: examples!($variant $($($example),+)?),
+                    },
+                )*)* }
+            }
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self { $($( Act::$variant { .. } => $name, )*)* }
+            }
+        }
+
+        /// Every fault, in the order of the table.
+        pub fn catalogue() -> Vec<Entry> {
+            let acts: Vec<Vec<Act>> = vec![ $($( examples!($variant $($($example),+)?), )*)* ];
+            acts.into_iter().map(|examples| examples[0].entry()).collect()
+        }
+    };
+}
+
+catalogue! {
+    Bytes {
+        /// The byte 0xFF stands before the object.
+        "invalid-utf8-start" InvalidUtf8Start at BYTES;
+        /// The byte 0xFF stands inside a string of the reply.
+        "invalid-utf8-middle" InvalidUtf8Middle at BYTES;
+        /// The byte 0xFF stands between the object and its newline.
+        "invalid-utf8-end" InvalidUtf8End at BYTES;
+        /// A string of the reply holds a three-byte character without its last byte.
+        "invalid-utf8-cut" InvalidUtf8Cut at BYTES;
+        /// A string of the reply holds a surrogate in UTF-8 form (ED A0 80).
+        "invalid-utf8-surrogate" InvalidUtf8Surrogate at BYTES;
+        /// A string of the reply holds an overlong slash (C0 AF).
+        "invalid-utf8-overlong" InvalidUtf8Overlong at BYTES;
+        /// A line of words.
+        "not-json" NotJson at BYTES;
+        /// The reply breaks off in the middle of the object, and a newline follows.
+        "cut-json" CutJson at BYTES;
+        /// A byte order mark stands before the object.
+        "bom" Bom at BYTES;
+        /// The line ends in CR LF; that is legal, CR is JSON whitespace.
+        "crlf" Crlf at BYTES;
+        /// An empty line.
+        "blank-line" BlankLine at BYTES;
+        /// A line of spaces.
+        "space-line" SpaceLine at BYTES;
+        /// The same object twice on one line.
+        "two-objects" TwoObjects at BYTES;
+        /// The reply inside an array: a batch.
+        "batch" Batch at BYTES;
+        /// The reply as an array of its members' values.
+        "array" Array at BYTES;
+        /// The reply printed over several lines.
+        "pretty" Pretty at BYTES;
+        /// An unknown member beside `result`.
+        "unknown-field-envelope" UnknownFieldEnvelope at BYTES;
+        /// An unknown member in the result.
+        "unknown-field-result" UnknownFieldResult at BYTES;
+        /// An unknown member in an object inside the result.
+        "unknown-field-nested" UnknownFieldNested at BYTES;
+        /// `id` stands twice in the envelope.
+        "duplicate-key-top" DuplicateKeyTop at BYTES;
+        /// A member stands twice in an object inside the result.
+        "duplicate-key-nested" DuplicateKeyNested at BYTES;
+        /// `id` stands twice, once spelled with a \u escape.
+        "duplicate-key-escaped" DuplicateKeyEscaped at BYTES;
+        /// A nested member stands twice, once spelled with a \u escape.
+        "duplicate-key-nested-escaped" DuplicateKeyNestedEscaped at BYTES;
+        /// Neither `result` nor `error`.
+        "neither" Neither at BYTES;
+        /// Both `result` and `error`.
+        "both" Both at BYTES;
+        /// `result` is null.
+        "result-null" ResultNull at BYTES;
+        /// `jsonrpc` is missing.
+        "no-jsonrpc" NoJsonrpc at BYTES;
+        /// `jsonrpc` says 1.0.
+        "jsonrpc-1" Jsonrpc1 at BYTES;
+        /// The id of a request that mu never sent.
+        "id-wrong" IdWrong at BYTES;
+        /// The reply twice, as two lines in one write.
+        "id-repeated" IdRepeated at BYTES;
+        /// The id as a string.
+        "id-string" IdString at BYTES;
+        /// The id is null.
+        "id-null" IdNull at BYTES;
+        /// The id as a number with a fraction part of zero.
+        "id-float" IdFloat at BYTES;
+        /// No id at all.
+        "id-missing" IdMissing at BYTES;
+        /// The id is 2^64 more than the right one.
+        "id-huge" IdHuge at BYTES;
+        /// A notification whose method does not exist.
+        "unknown-notification" UnknownNotification at BYTES;
+        /// A notification of the protocol for a watch that does not exist.
+        "stray-notification" StrayNotification at BYTES;
+        /// A request to mu.
+        "request-to-mu" RequestToMu at BYTES;
+        /// The reply, blown up with spaces to exactly 1,048,576 bytes without the newline; that is legal.
+        "line-1mib" Line1Mib at BYTES;
+        /// The reply, blown up with spaces to 1,048,577 bytes without the newline.
+        "line-1mib-and-1" Line1MibAnd1 at BYTES;
+        /// This many bytes and no newline.
+        "endless-line" EndlessLine(u64: 4 << 20) at BYTES;
+        /// The whole reply without its newline; the process lives on.
+        "unterminated" Unterminated at BYTES;
+        /// The whole reply without its newline, then the process exits with status 0.
+        "unterminated-exit" UnterminatedExit at BYTES;
+        /// The whole reply without its newline, then stdout is closed; the process lives on.
+        "unterminated-close" UnterminatedClose at BYTES;
+        /// The reply, an unknown notification and a line of words, in one write.
+        "several-lines" SeveralLines at BYTES;
+        /// A raw NUL byte inside a string of the reply.
+        "nul" Nul at BYTES;
+        /// An escaped NUL character inside a string of the reply.
+        "nul-escaped" NulEscaped at BYTES;
+        /// A string of the reply holds an escaped surrogate without its partner.
+        "lone-surrogate" LoneSurrogate at BYTES;
+        /// An unknown member in the result nests arrays until the whole line is this deep; the envelope counts as one.
+        "nesting" Nesting(u64: 64, 65, 100_000) at BYTES;
+        /// The reply behind a Content-Length header.
+        "content-length" ContentLength at BYTES;
+        /// A line as a logger prints it.
+        "log-banner" LogBanner at BYTES;
+        /// These words as one line.
+        "line" Line(String: "ready".to_owned(), "{}".to_owned()) at BYTES;
+    }
+    Delivery {
+        /// The reply, one byte a write.
+        "byte-by-byte" ByteByByte at REPLY;
+        /// The reply, one byte a write, with this many milliseconds between two of them.
+        "dribble-ms" DribbleMs(u64: 10, 200) at REPLY;
+        /// A string of the reply gains an é, and the reply goes out in two writes that part inside it; that is legal.
+        "split-char" SplitChar at REPLY;
+        /// The reply is kept in a buffer and written only once stdin has ended, as without a flush.
+        "hold-until-eof" HoldUntilEof at REPLY;
+        /// No reply at all.
+        "no-reply" NoReply at REPLY;
+    }
+    Error {
+        /// An error without `data`.
+        "error-without-data" ErrorWithoutData at BYTES;
+        /// An error whose `data` has no `kind`.
+        "error-without-kind" ErrorWithoutKind at BYTES;
+        /// An error with a kind that does not exist.
+        "error-unknown-kind" ErrorUnknownKind at BYTES;
+        /// An unknown member in the error.
+        "error-unknown-field" ErrorUnknownField at BYTES;
+        /// The error kind `retryable`.
+        "error-retryable" ErrorRetryable at BYTES;
+        /// The error kind `permanent`.
+        "error-permanent" ErrorPermanent at BYTES;
+        /// The error kind `human`, with its remedy.
+        "error-human" ErrorHuman at BYTES;
+        /// The error kind `human` without its remedy.
+        "error-human-without-remedy" ErrorHumanWithoutRemedy at BYTES;
+        /// The error kind `unknown-outcome`.
+        "error-unknown-outcome" ErrorUnknownOutcome at BYTES;
+    }
+    Streams {
+        /// From this moment on stdin is not read; the process stays until it is killed.
+        "stdin-unread" StdinUnread at SETTING;
+        /// stdin is closed; the process stays until it is killed.
+        "stdin-closed" StdinClosed at SETTING;
+        /// stdout is closed; the process goes on reading.
+        "stdout-closed" StdoutClosed at SETTING;
+        /// stderr is closed.
+        "stderr-closed" StderrClosed at SETTING;
+    }
+    Stderr {
+        /// This many bytes on stderr, in lines of 100.
+        "stderr-flood" StderrFlood(u64: 10 << 20) at SIDE;
+        /// This many bytes on stderr without a newline.
+        "stderr-no-newline" StderrNoNewline(u64: 1 << 20, 401) at SIDE;
+        /// Bytes on stderr that are not UTF-8, with control characters between them.
+        "stderr-invalid-utf8" StderrInvalidUtf8 at SIDE;
+        /// These words and a newline on stderr.
+        "stderr-text" StderrText(String: "cannot reach the backend".to_owned()) at SIDE;
+    }
+    Process {
+        /// The process exits with this status.
+        "exit" Exit(u8: 0, 3) at END;
+        /// The process dies of this signal.
+        "die-of" DieOf(Sig: Sig::Kill, Sig::Segv, Sig::Term) at END;
+        /// The process exits with this status and leaves a child in its group that holds stdout open.
+        "exit-leaving-stdout-held" ExitLeavingStdoutHeld(u8: 0) at END;
+        /// The process exits with this status and leaves a child in a session of its own that holds stdout open.
+        "exit-leaving-escaped" ExitLeavingEscaped(u8: 0) at END;
+        /// A child is started and left behind.
+        "leave-child" LeaveChild(Background:
+            Background::default(),
+            Background { until: Until::Ms(2_000), ..Background::default() },
+            Background { group: Group::Setsid, holds: vec![Fd::Stdout, Fd::Stderr], until: Until::Ms(8_000) }) at SIDE;
+        /// `shutdown` and the end of stdin have no effect: the process stays until it is killed.
+        "ignore-stop" IgnoreStop at STOP;
+        /// SIGTERM, SIGINT and SIGHUP have no effect on the process.
+        "ignore-signals" IgnoreSignals at SETTING;
+        /// The process stops itself (SIGSTOP) until somebody continues it.
+        "stop-self" StopSelf at SIDE;
+    }
+    Time {
+        /// This many milliseconds pass in which the process reads nothing; then it goes on, whatever came meanwhile.
+        "delay-ms" DelayMs(u64: 1_000, 9_900, 10_100) at PAUSE;
+        /// The reply comes after this many milliseconds, unless a cancel or the end of stdin comes first.
+        "cancellable-delay-ms" CancellableDelayMs(u64: 1_000, 9_900, 10_100) at BEFORE;
+    }
+    Mu {
+        /// This signal is sent to mu.
+        "kill-mu" KillMu(Sig: Sig::Kill, Sig::Term, Sig::Int, Sig::Hup) at SIDE;
+    }
+    Secret {
+        /// A string of the reply gains the value of this environment variable.
+        "leak-env-reply" LeakEnvReply(String: "MU_PLUGIN_CANARY".to_owned()) at REPLY;
+        /// The value of this environment variable is printed on stderr.
+        "leak-env-stderr" LeakEnvStderr(String: "MU_PLUGIN_CANARY".to_owned()) at SIDE;
+    }
+}

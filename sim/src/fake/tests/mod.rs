@@ -1,0 +1,7 @@
+//! The fake plugin against an operating system in memory, with a clock that jumps.
+
+mod bytes;
+mod declare;
+mod faults;
+mod life;
+mod log;

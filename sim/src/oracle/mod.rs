@@ -1,0 +1,95 @@
+//! One checker for each invariant, all of them on in every run, scripted or drawn.
+//!
+//! In: the [`History`] of the trace, what each mu printed, and the bytes on the disk. Out: [`Violation`]s. An oracle
+//! knows the rules and the outside of mu; it knows nothing of mu's insides, nor why a fault was injected.
+//!
+//! | file | invariant |
+//! |---|---|
+//! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
+//! | `stopping` | the stop sequence is in order and bounded; nothing starts after a signal (oracle 5) |
+//! | `ids` | request ids are never used twice (oracle 6) |
+//! | `answers` | exit code, envelope and text agree (oracle 9) |
+//! | `secrets` | the canary appears nowhere, no repaired bytes are stored (oracle 10) |
+//! | `schema` | every line of mu is valid by the published schema (oracle 11) |
+
+pub mod answers;
+pub mod history;
+pub mod ids;
+pub mod leftover;
+pub mod schema;
+pub mod secrets;
+pub mod stopping;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use mu_core::os::{Exit, Pid};
+
+pub use history::{History, Ns};
+
+use crate::trace::Event;
+
+/// One second of virtual time.
+pub const SECOND: Ns = 1_000_000_000;
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The checker's name.
+    pub oracle: &'static str,
+    /// The rule broken.
+    pub rule: &'static str,
+    /// When, if it has a moment.
+    pub at: Option<Ns>,
+    /// One line: what was seen and what was due.
+    pub text: String,
+}
+
+/// One invocation of mu, from the outside.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its process.
+    pub pid: Pid,
+    /// Its arguments, `mu` first.
+    pub argv: Vec<String>,
+    /// What it printed on stdout.
+    pub stdout: Vec<u8>,
+    /// What it printed on stderr.
+    pub stderr: Vec<u8>,
+    /// How it ended; `None` if it still runs.
+    pub exit: Option<Exit>,
+    /// Whether somebody read all that it printed: a closed stdout is a quiet exit.
+    pub heard: bool,
+}
+
+/// What the oracles look at.
+pub struct Observed<'a> {
+    /// All events.
+    pub events: &'a [Event],
+    /// Every invocation of mu.
+    pub ran: &'a [Ran],
+    /// Every regular file at the end.
+    pub files: &'a [(PathBuf, Vec<u8>)],
+    /// The secret in the environment of every process.
+    pub canary: &'a str,
+    /// Plugins that a script makes outlive the end of their stdin.
+    pub stubborn: &'a BTreeSet<String>,
+    /// Whether a script makes a plugin give away its environment; then the canary proves nothing.
+    pub leaky: bool,
+}
+
+/// Runs all of them.
+pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
+    let mus: BTreeSet<Pid> = observed.ran.iter().map(|ran| ran.pid).collect();
+    let history = History::read(observed.events, &mus);
+    let mut found = Vec::new();
+    leftover::check(&history, observed, &mut found);
+    stopping::check(&history, &mut found);
+    ids::check(&history, &mut found);
+    for ran in observed.ran {
+        answers::check(ran, &mut found);
+    }
+    secrets::check(&history, observed, &mut found);
+    schema::check(&history, &mut found);
+    found
+}

@@ -1,0 +1,263 @@
+//! One scenario in one world: its steps carried out, what each expects held against what came.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use mu_core::os::Exit;
+use serde_json::Value;
+
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, schema_digest};
+use crate::kernel::Options;
+use crate::oracle::Violation;
+use crate::scenario::{Scenario, Step};
+use crate::trace::Digest;
+use crate::world::{AtCall, Cannot, Executables, Outcome, Real, Run, Simulated, World};
+
+/// Something that did not come out as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A step's expectation.
+    Expectation {
+        /// Which step, from 1.
+        step: usize,
+        /// One sentence.
+        text: String,
+    },
+    /// An oracle's invariant.
+    Violation(Violation),
+    /// A fault of the file that never took effect, so that the file shows nothing.
+    Inert {
+        /// The plugin.
+        plugin: String,
+        /// The fault's name.
+        fault: String,
+    },
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Finding::Expectation { step, text } => write!(f, "step {step}: {text}"),
+            Finding::Violation(violation) => {
+                write!(f, "oracle {}, rule {}: {}", violation.oracle, violation.rule, violation.text)?;
+                match violation.at {
+                    Some(at) => write!(f, " (at {}.{:06} s)", at / 1_000_000_000, at % 1_000_000_000 / 1_000),
+                    None => Ok(()),
+                }
+            }
+            Finding::Inert { plugin, fault } => write!(f, "fault `{fault}` of {plugin} never took effect"),
+        }
+    }
+}
+
+/// A scenario that was played.
+#[derive(Clone, Debug, Default)]
+pub struct Played {
+    /// What is wrong; nothing when all held.
+    pub findings: Vec<Finding>,
+    /// The fingerprint of everything that happened; simulated worlds only.
+    pub chain: Option<Digest>,
+    /// How many events there were; simulated worlds only.
+    pub events: u64,
+    /// Who did what when, for reading; only when asked for.
+    pub transcript: Option<String>,
+}
+
+/// Plays a scenario on the simulated machine.
+///
+/// # Errors
+/// The scenario asks for what this world cannot do, which is a mistake in the file.
+pub fn simulated(scenario: &Scenario, transcript: bool) -> Result<Played, Cannot> {
+    let mut world = Simulated::new(Options::new(scenario.seed));
+    let mut findings = play(scenario, &mut world)?;
+    let traits = Traits::of(&scenario.faults);
+    let violations = world.judge(&traits.stubborn, traits.leaky);
+    findings.extend(violations.into_iter().map(Finding::Violation));
+    Ok(Played {
+        findings,
+        chain: Some(world.machine().digest()),
+        events: world.machine().event_count(),
+        transcript: transcript.then(|| crate::trace::transcript(&world.machine().events())),
+    })
+}
+
+/// Plays a scenario with real processes.
+///
+/// # Errors
+/// This machine or this user cannot do what the scenario asks for.
+pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Cannot> {
+    let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
+    let mut findings = play(scenario, &mut world)?;
+    let traits = Traits::of(&scenario.faults);
+    let violations = world.judge(&traits.stubborn, traits.leaky, traits.escaping);
+    findings.extend(violations.into_iter().map(Finding::Violation));
+    Ok(Played { findings, ..Played::default() })
+}
+
+/// What the script makes of its plugins, for the oracles.
+struct Traits {
+    /// Plugins that do not end with their stdin when nobody kills them.
+    stubborn: BTreeSet<String>,
+    /// One gives away its environment.
+    leaky: bool,
+    /// One leaves its group.
+    escaping: bool,
+}
+
+impl Traits {
+    fn of(faults: &[Fault]) -> Traits {
+        let is_stubborn = |act: &Act| {
+            matches!(
+                act,
+                Act::StdinUnread
+                    | Act::StdinClosed
+                    | Act::IgnoreStop
+                    | Act::StopSelf
+                    | Act::LeaveChild(_)
+                    | Act::ExitLeavingStdoutHeld(_)
+                    | Act::ExitLeavingEscaped(_)
+                    | Act::DelayMs(_)
+                    | Act::DribbleMs(_)
+            )
+        };
+        let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
+        let escapes = |act: &Act| match act {
+            Act::ExitLeavingEscaped(_) => true,
+            Act::LeaveChild(child) => child.group == Group::Setsid,
+            _ => false,
+        };
+        Traits {
+            stubborn: faults
+                .iter()
+                .filter(|one| is_stubborn(&one.act))
+                .map(|one| one.plugin.clone())
+                .collect(),
+            leaky: faults.iter().any(|one| is_leaky(&one.act)),
+            escaping: faults.iter().any(|one| escapes(&one.act)),
+        }
+    }
+}
+
+/// A step whose mu was started and not yet waited for.
+struct Begun<'a> {
+    number: usize,
+    step: &'a Step,
+    started: usize,
+    /// How many processes of each plugin there had been.
+    before: BTreeMap<String, usize>,
+}
+
+fn play(scenario: &Scenario, world: &mut impl World) -> Result<Vec<Finding>, Cannot> {
+    for (name, table) in &scenario.plugins {
+        world.install(name, &table.file)?;
+        world.set_plan(name, plan(name, table, &scenario.faults)?)?;
+    }
+    let mut findings = Vec::new();
+    let mut begun: Vec<Begun<'_>> = Vec::new();
+    for (index, step) in scenario.steps.iter().enumerate() {
+        change(scenario, step, world)?;
+        if let Some(argv) = step.argv(&|what| world.place(what)) {
+            let argv = argv.map_err(|error| Cannot(error.to_string()))?;
+            let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
+            let started = world.start(&run(step, argv))?;
+            begun.push(Begun { number: index + 1, step, started, before });
+        }
+        if step.overlap {
+            continue;
+        }
+        let outcomes: Vec<_> = begun.iter().map(|one| world.finish(one.started)).collect();
+        for (one, outcome) in begun.drain(..).zip(outcomes) {
+            let texts = match outcome {
+                Ok(outcome) => differences(one.step, &outcome, &one.before, world),
+                Err(report) => vec![report.replace('\n', "; ")],
+            };
+            findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: one.number, text }));
+        }
+        world.unlock_db();
+    }
+    for fault in &scenario.faults {
+        if !world.fired(&fault.plugin).iter().any(|name| name == fault.act.name()) {
+            let (plugin, fault) = (fault.plugin.clone(), fault.act.name().to_owned());
+            findings.push(Finding::Inert { plugin, fault });
+        }
+    }
+    Ok(findings)
+}
+
+fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Cannot> {
+    let schema = schema_digest(mu_protocol::schema::SCHEMA.as_bytes());
+    Plan::new(name, table, faults, &schema).map_err(|error| Cannot(error.to_string()))
+}
+
+fn change(scenario: &Scenario, step: &Step, world: &mut impl World) -> Result<(), Cannot> {
+    for (name, table) in &step.plan {
+        world.set_plan(name, plan(name, table, &scenario.faults)?)?;
+    }
+    for (name, file) in &step.file {
+        world.install(name, file)?;
+    }
+    for (name, mode) in &step.chmod {
+        world.chmod(name, mode.0)?;
+    }
+    if let Some(db) = step.db {
+        world.set_db(db)?;
+    }
+    if let Some(ms) = step.advance_ms {
+        world.advance(Duration::from_millis(ms));
+    }
+    step.wall_step_ms.map_or(Ok(()), |ms| world.step_wall(ms))
+}
+
+fn run(step: &Step, argv: Vec<String>) -> Run {
+    let ms = Duration::from_millis;
+    Run {
+        argv,
+        env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
+        at_call: step.kill_at_call.map(AtCall::Kill).or(step.panic_at_call.map(AtCall::Panic)),
+        stdout_closed_after: step.stdout_closed.then_some(0),
+    }
+}
+
+fn differences(
+    step: &Step,
+    outcome: &Outcome,
+    before: &BTreeMap<String, usize>,
+    world: &impl World,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let stdout = String::from_utf8_lossy(&outcome.stdout);
+    let stderr = String::from_utf8_lossy(&outcome.stderr);
+    let wanted = step.exit.map(|status| Exit::Status(i32::from(status)));
+    let wanted = wanted.or(step.died_of.map(|sig| Exit::Signal(sig.number())));
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != outcome.exit) {
+        all.push(format!("it ended with {}, not {wanted}; stderr: {}", outcome.exit, stderr.trim_end()));
+    }
+    if step.expects_json() {
+        match serde_json::from_str::<Value>(&stdout) {
+            Ok(envelope) => all.extend(step.json_mismatches(&envelope)),
+            Err(error) => all.push(format!("stdout is no JSON: {error}")),
+        }
+    }
+    all.extend(step.stdout.iter().flat_map(|text| text.mismatches("stdout", &stdout)));
+    all.extend(step.stderr.iter().flat_map(|text| text.mismatches("stderr", &stderr)));
+    all.extend(step.time_mismatches(outcome.took.as_millis() as u64));
+    for (plugin, wanted) in &step.starts {
+        let starts = world.wire(plugin).len() - before[plugin];
+        if starts as u32 != *wanted {
+            all.push(format!("{plugin} was started {starts} times, not {wanted}"));
+        }
+    }
+    for wire in &step.wire {
+        let since = before[&wire.plugin];
+        let heard = world.wire(&wire.plugin);
+        let heard: Vec<&String> = match wire.start {
+            Some(start) => heard.get(start as usize - 1).into_iter().flatten().collect(),
+            None => heard.iter().skip(since).flatten().collect(),
+        };
+        if heard != wire.methods.iter().collect::<Vec<_>>() {
+            all.push(format!("{} read the lines {heard:?}, not {:?}", wire.plugin, wire.methods));
+        }
+    }
+    all
+}

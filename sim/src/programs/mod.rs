@@ -1,0 +1,21 @@
+//! What can be executed on a simulated machine: mu itself, and the fake plugin.
+
+mod plugin;
+
+use mu_core::os::Exit;
+
+use crate::kernel::Machine;
+use crate::sim_os::SimOs;
+
+pub use plugin::{Installed, install_plugin, program_name};
+
+/// The name that a file of the disk bears when executing it runs mu.
+pub const MU: &str = "mu";
+
+/// Makes mu executable: the very core of the real binary, from argv to exit code.
+pub fn install_mu(machine: &Machine) {
+    machine.install(MU, |sys| {
+        let os = SimOs::new(sys);
+        async move { Exit::Status(i32::from(mu_core::run(os).await)) }
+    });
+}

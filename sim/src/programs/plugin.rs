@@ -1,0 +1,164 @@
+//! The fake plugin as a program of the simulated machine: its [`PluginSys`] over [`Sys`].
+
+use std::cell::RefCell;
+use std::future::{Future, pending};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mu_core::os::{Exit, Mono};
+
+use crate::fake::{self, Background, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
+use crate::kernel::{self, Disposition, Fork, Give, Machine, Sys};
+
+/// The name of the program that runs plugin `name`.
+pub fn program_name(name: &str) -> String {
+    format!("plugin {name}")
+}
+
+/// What a plugin is made to do, and what became of it.
+pub struct Installed {
+    /// Read at each start, so that a scenario can change it.
+    pub plan: Rc<Plan>,
+    /// The lines that each of its processes has read.
+    pub heard: Vec<Vec<Vec<u8>>>,
+    /// The faults that have taken effect.
+    pub fired: Vec<String>,
+}
+
+impl Installed {
+    /// Never started.
+    pub fn new(plan: Plan) -> Installed {
+        Installed { plan: Rc::new(plan), heard: Vec::new(), fired: Vec::new() }
+    }
+}
+
+/// Makes plugin `name` executable.
+pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Installed>>) {
+    machine.install(&program_name(name), move |sys| {
+        let installed = Rc::clone(&installed);
+        let (plan, start) = {
+            let mut installed = installed.borrow_mut();
+            installed.heard.push(Vec::new());
+            (Rc::clone(&installed.plan), installed.heard.len())
+        };
+        async move {
+            let mut sys = SimPlugin { sys, installed, start };
+            Exit::Status(fake::run(&mut sys, &plan).await)
+        }
+    });
+}
+
+/// A plugin process on the simulated machine.
+struct SimPlugin {
+    sys: Sys,
+    installed: Rc<RefCell<Installed>>,
+    start: usize,
+}
+
+fn mono(ms: u64) -> Mono {
+    Mono(Duration::from_millis(ms))
+}
+
+fn fd(fd: Fd) -> kernel::Fd {
+    kernel::Fd(fd.number().unsigned_abs())
+}
+
+impl PluginSys for SimPlugin {
+    async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
+        let read = match until {
+            None => self.sys.read(fd(Fd::Stdin), buf).await.map(Some),
+            Some(at) => self.sys.read_before(fd(Fd::Stdin), buf, mono(at)).await,
+        };
+        match read {
+            Ok(None) => Read::Timeout,
+            Ok(Some(0)) | Err(_) => Read::Eof,
+            Ok(Some(count)) => Read::Data(count),
+        }
+    }
+
+    async fn stdin_ready(&mut self) {
+        let _ = self.sys.readable(fd(Fd::Stdin)).await;
+    }
+
+    fn write(&mut self, to: Fd, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.sys.write(fd(to), bytes)
+    }
+
+    fn close(&mut self, which: Fd) {
+        let _ = self.sys.close(fd(which));
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.sys.now().0.as_millis() as u64
+    }
+
+    async fn sleep_until(&mut self, at: Option<u64>) {
+        match at {
+            Some(at) => self.sys.sleep_until(mono(at)).await,
+            None => pending().await,
+        }
+    }
+
+    async fn raise(&mut self, sig: Sig) {
+        let _ = self.sys.raise(sig.number()).await;
+    }
+
+    async fn kill_parent(&mut self, sig: Sig) {
+        let parent = self.sys.ppid();
+        if parent.0 > 1 {
+            let _ = self.sys.kill(parent, sig.number());
+        }
+    }
+
+    fn ignore(&mut self, sig: Sig) {
+        let _ = self.sys.on_signal(sig.number(), Disposition::Ignore);
+    }
+
+    async fn spawn_background(&mut self, process: &Background) {
+        let fds: Vec<(kernel::Fd, Give)> =
+            process.holds.iter().map(|held| (fd(*held), Give::Keep(fd(*held)))).collect();
+        let (group, until) = (process.group, process.until);
+        let fork = Fork { name: "helper", group: kernel::Group::Same, fds: &fds };
+        let started = self.sys.fork(&fork, move |sys| async move {
+            if group == Group::Setsid {
+                let _ = sys.setsid();
+            }
+            match until {
+                Until::Forever => pending().await,
+                Until::Ms(ms) => sys.sleep(Duration::from_millis(ms)).await,
+                Until::Eof => {
+                    let mut buffer = [0; 4096];
+                    while matches!(sys.read(fd(Fd::Stdin), &mut buffer).await, Ok(count) if count > 0) {}
+                }
+            }
+            Exit::Status(0)
+        });
+        if let Err(error) = started {
+            self.sys.note(&format!("the helper could not be started: {error}"));
+        }
+    }
+
+    fn start(&self) -> u32 {
+        self.start as u32
+    }
+
+    fn env(&self, name: &str) -> Option<Vec<u8>> {
+        use std::os::unix::ffi::OsStringExt;
+        self.sys.var(name).map(OsStringExt::into_vec)
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        match note {
+            Note::Line(line) => self.installed.borrow_mut().heard[self.start - 1].push(line.to_vec()),
+            Note::Eof { unfinished: 0 } => self.sys.note("stdin ended"),
+            Note::Eof { unfinished } => {
+                self.sys.note(&format!("stdin ended within a line, after {unfinished} bytes"))
+            }
+            Note::Fault(name) => {
+                self.installed.borrow_mut().fired.push(name.to_owned());
+                self.sys.fault(name);
+            }
+        }
+    }
+}

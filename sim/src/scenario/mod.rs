@@ -1,0 +1,24 @@
+//! Scenarios: a fault, the commands that meet it, and what must come of them, as one TOML file.
+//!
+//! - `format`: the types; a file is read into a [`Scenario`] and written back by [`Scenario::to_toml`].
+//! - `parse`: text to scenario; every refusal names file, line and column.
+//! - `check`: what a well-formed file may still not say.
+//! - `words`: a `run` line to its arguments.
+//! - `expect`: what a step expects, held against what came.
+//! - `write`: a scenario to text.
+//!
+//! `docs/scenarios.md` is the guide for authors, `schemas/scenario-v1.json` the schema for their editors.
+
+mod check;
+mod expect;
+mod format;
+mod parse;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use format::{Db, Scenario, SignalAt, Step, Text, Wire};
+pub use parse::ScenarioError;
+pub use words::WordsError;

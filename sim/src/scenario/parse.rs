@@ -1,0 +1,141 @@
+//! Text to scenario. Whatever is wrong, the error says where in the file and what would be right.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::check::{self, At};
+use super::format::Scenario;
+
+/// Why a file is no scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct ScenarioError {
+    /// The file as it was named.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column in characters, counted from 1.
+    pub column: usize,
+    /// What is wrong there, in one line.
+    pub message: String,
+}
+
+/// More alternatives than this are not all listed.
+const LISTED: usize = 40;
+
+impl Scenario {
+    /// Reads a scenario. `file` is its name in errors; `is_rule` knows the ids of the rules.
+    pub fn parse(file: &str, text: &str, is_rule: &dyn Fn(&str) -> bool) -> Result<Scenario, ScenarioError> {
+        let error = |offset: usize, message: String| {
+            let (line, column) = line_and_column(text, offset);
+            ScenarioError { file: file.to_owned(), line, column, message }
+        };
+        let of_toml = |failed: toml::de::Error| {
+            let span = failed.span().unwrap_or(0..0);
+            let mut message = in_own_words(failed.message());
+            if message == "duplicate key" {
+                message = format!("duplicate key `{}`", text[span.clone()].trim_matches(['"', '\'']));
+            }
+            error(span.start, message)
+        };
+        let document = DeTable::parse(text).map_err(of_toml)?;
+        let deserializer = toml::Deserializer::from(document.clone());
+        let scenario = Scenario::deserialize(deserializer).map_err(of_toml)?;
+        check::check(&scenario, is_rule)
+            .map_err(|refusal| error(offset_of(&document, &refusal.at), refusal.reason))?;
+        Ok(scenario)
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+/// Where the place begins in the file; where the file does not go that far, the last that it names on the way.
+fn offset_of(document: &Spanned<DeTable<'_>>, at: &[At]) -> usize {
+    let mut here: Range<usize> = document.span();
+    let mut table = Some(document.get_ref());
+    let mut array = None;
+    for step in at {
+        let value = match step {
+            At::Key(key) | At::Name(key) => {
+                let Some((name, value)) = table.and_then(|table| table.get_key_value(key.as_str())) else {
+                    break;
+                };
+                if matches!(step, At::Name(_)) {
+                    return name.span().start;
+                }
+                value
+            }
+            // What may be one or a list is always a list once it is read.
+            At::Index(0) if array.is_none() => continue,
+            At::Index(index) => {
+                let Some(value) = array.and_then(|array: &toml::de::DeArray<'_>| array.get(*index)) else {
+                    break;
+                };
+                value
+            }
+        };
+        here = value.span();
+        (table, array) = match value.get_ref() {
+            DeValue::Table(table) => (Some(table), None),
+            DeValue::Array(array) => (None, Some(array)),
+            _ => (None, None),
+        };
+    }
+    here.start
+}
+
+/// The message of the TOML library, in the words of a file of keys and values.
+fn in_own_words(message: &str) -> String {
+    let message = message.replace('\n', " ");
+    let message = message
+        .replace("unknown field `", "unknown key `")
+        .replace("missing field `", "missing key `")
+        .replace("unknown variant `", "unknown value `");
+    let number = |kind: &str| match kind {
+        "u8" => Some("a whole number from 0 to 255"),
+        "u32" | "u64" | "usize" => Some("a whole number of 0 or more"),
+        "i64" => Some("a whole number"),
+        _ => None,
+    };
+    if let Some((head, kind)) = message.rsplit_once(", expected ")
+        && let Some(number) = number(kind)
+    {
+        return format!("{head}, expected {number}");
+    }
+    shortened(&message).unwrap_or(message)
+}
+
+/// `unknown value …, expected one of …` with the nearest alternatives alone, when there are very many.
+fn shortened(message: &str) -> Option<String> {
+    let (head, list) = message.split_once(", expected one of ")?;
+    let wrong = head.split('`').nth(1)?;
+    let mut all: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    if all.len() <= LISTED {
+        return None;
+    }
+    let count = all.len();
+    all.sort_by_key(|name| distance(wrong, name));
+    let nearest: Vec<String> = all[..5].iter().map(|name| format!("`{name}`")).collect();
+    Some(format!("{head}; nearest: {}; all {count} are in docs/scenarios.md", nearest.join(", ")))
+}
+
+/// How many characters must be put in, taken out or replaced to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.chars().enumerate() {
+            let changed = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.chars().count()]
+}

@@ -1,0 +1,245 @@
+//! Every refusal names the place. A mark (`»`) in the text stands before it and is taken out.
+
+use super::parse;
+
+/// The text with this in the step, in the plugin, or at the end; the mark shows where the error must point.
+fn in_step(line: &str) -> String {
+    format!("title = 't'\nrules = []\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n{line}\n")
+}
+
+fn in_plugin(line: &str) -> String {
+    format!("title = 't'\nrules = []\n[plugins.box]\n{line}\n[[steps]]\nrun = 'mu plugin list'\n")
+}
+
+fn in_fault(lines: &str) -> String {
+    let step = "[[steps]]\nrun = 'mu plugin list'\n";
+    format!("title = 't'\nrules = []\n[plugins.box]\n[[faults]]\n{lines}\n{step}")
+}
+
+#[track_caller]
+fn refused(marked: &str, says: &[&str]) {
+    let at = marked.find('»').expect("a mark");
+    let text = marked.replace('»', "");
+    let before = &text[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    let error = parse(&text).expect_err("refused");
+    assert_eq!((error.line, error.column), (line, column), "{error}");
+    for part in says {
+        assert!(error.message.contains(part), "{error}\nlacks {part}");
+    }
+    assert!(!error.message.contains('\n'));
+    assert_eq!(error.to_string(), format!("s.toml:{line}:{column}: {}", error.message));
+}
+
+#[test]
+fn text_that_is_no_toml() {
+    refused("title = 't'\nrules = [»", &[]);
+}
+
+#[test]
+fn unknown_key_of_the_scenario() {
+    refused("title = 't'\n»titel = 'x'\nrules = []\nsteps = []\n", &["unknown key `titel`", "`why`"]);
+}
+
+#[test]
+fn unknown_key_of_a_plugin_of_a_fault_and_of_a_step() {
+    refused(&in_plugin("»seam = ['link']"), &["unknown key `seam`", "`seams`"]);
+    refused(&in_fault("plugin = 'box'\n»method = 'x'\ndo = 'bom'"), &["unknown key `method`", "`on`"]);
+    refused(&in_step("  »exits = 0"), &["unknown key `exits`", "`exit`"]);
+    refused(&in_step("stdout = { »has = 'x' }"), &["unknown key `has`", "`contains`"]);
+    refused(&in_step("signal = { what = 'TERM', at_ms = 1, »from = 'x' }"), &["unknown key `from`"]);
+}
+
+#[test]
+fn missing_key() {
+    refused(&in_fault("plugin = 'box'").replace("[[faults]]", "»[[faults]]"), &["missing key `do`"]);
+}
+
+#[test]
+fn wrong_type() {
+    refused(&in_step("exit = »'one'"), &["expected a whole number from 0 to 255"]);
+    refused(&in_step("exit = »256"), &["256"]);
+    refused(&in_step("signal = »7"), &["one, or a list"]);
+}
+
+#[test]
+fn unknown_rule() {
+    refused(
+        "title = 't'\nrules = ['TRN-04', »'TRN-99']\n[[steps]]\nrun = 'mu'\n",
+        &["unknown rule `TRN-99`"],
+    );
+}
+
+#[test]
+fn rule_twice() {
+    refused("title = 't'\nrules = ['TRN-04', »'TRN-04']\n[[steps]]\nrun = 'mu'\n", &["twice"]);
+}
+
+#[test]
+fn plugin_twice() {
+    refused(
+        "title = 't'\nrules = []\n[plugins.box]\n[plugins.»box]\n[[steps]]\nrun = 'mu'\n",
+        &["duplicate key `box`"],
+    );
+}
+
+#[test]
+fn key_twice() {
+    refused(&in_step("exit = 0\n»exit = 1"), &["duplicate key `exit`"]);
+}
+
+#[test]
+fn plugin_names_that_cannot_be() {
+    refused("title = 't'\nrules = []\n[plugins.»Box]\n[[steps]]\nrun = 'mu'\n", &["`Box`", "small letter"]);
+    refused("title = 't'\nrules = []\n[plugins.»dir]\n[[steps]]\nrun = 'mu'\n", &["`dir`"]);
+}
+
+#[test]
+fn two_plugins_with_one_file() {
+    let plugins = "[plugins.a]\nfile = { basename = 'mu-plugin-b' }\n[plugins.b]\nfile = »{}\n";
+    refused(&format!("title = 't'\nrules = []\n{plugins}[[steps]]\nrun = 'mu'\n"), &["same name"]);
+}
+
+#[test]
+fn unknown_fault_names_the_nearest() {
+    refused(
+        &in_fault("plugin = 'box'\ndo = »'invalid-utf8-strat'"),
+        &["unknown value `invalid-utf8-strat`", "`invalid-utf8-start`", "docs/scenarios.md"],
+    );
+}
+
+#[test]
+fn fault_of_an_unknown_plugin() {
+    refused(&in_fault("plugin = »'crate'\ndo = 'bom'"), &["no plugin `crate`", "box"]);
+}
+
+#[test]
+fn impossible_faults_point_at_the_key_that_is_at_odds() {
+    refused(&in_fault("plugin = 'box'\ndo = 'bom'\nwhen = »'mid-reply'"), &["`bom` cannot happen mid-reply"]);
+    refused(
+        &in_fault("plugin = 'box'\nwhen = 'on-eof'\non = »'initialize'\ndo = { exit = 1 }"),
+        &["leave `on` out"],
+    );
+    refused(&in_fault("plugin = 'box'\nnth = »2\ndo = 'bom'"), &["use `start`"]);
+    refused(
+        &in_fault("plugin = 'box'\nafter_ms = »5\ndo = { delay-ms = 7 }"),
+        &["`delay-ms` is a time itself"],
+    );
+    refused(&in_fault("plugin = 'box'\ndo = »{ nesting = 2 }"), &["3 to 500000"]);
+}
+
+#[test]
+fn fault_values_of_the_wrong_type() {
+    refused(&in_fault("plugin = 'box'\ndo = { exit = »300 }"), &["300"]);
+    refused(&in_fault("plugin = 'box'\ndo = { die-of = »'FOO' }"), &["unknown value `FOO`", "`SEGV`"]);
+    refused(
+        &in_fault("plugin = 'box'\nwhen = »'later'\ndo = 'bom'"),
+        &["unknown value `later`", "`instead`"],
+    );
+}
+
+#[test]
+fn second_fault_points_into_the_second_fault() {
+    let first = "plugin = 'box'\ndo = 'bom'\n[[faults]]\n";
+    refused(&in_fault(&format!("{first}plugin = »'crate'\ndo = 'bom'")), &["crate"]);
+}
+
+#[test]
+fn plugin_tables_that_make_no_declaration() {
+    refused(&in_plugin("drop = ['instance', »'seams.link.nothing']"), &["no `seams.link.nothing`"]);
+    refused(&in_plugin("job = »{ view = 'bound' }"), &["`job` is not in `seams`"]);
+    refused(&in_plugin("seams = ['link', »'vcs']"), &["unknown value `vcs`", "`channel`"]);
+    refused(&in_plugin("set = { 'seams.job.kind' = »1 }"), &["leads nowhere"]);
+}
+
+#[test]
+fn files_that_cannot_be() {
+    refused(&in_plugin("file = { mode = »'rwx' }"), &["octal"]);
+    refused(&in_plugin("file = { mode = »'08' }"), &["octal"]);
+    refused(&in_plugin("file = { kind = »'pipe' }"), &["unknown value `pipe`", "`fifo`"]);
+    refused(&in_plugin("file = { busy_ms = »5 }"), &["busy"]);
+    refused(&in_plugin("file = { basename = »'a/b' }"), &["`a/b`"]);
+}
+
+#[test]
+fn real_and_its_reason_go_together() {
+    let text = |lines: &str| format!("title = 't'\nrules = []\n{lines}\n[[steps]]\nrun = 'mu'\n");
+    refused(&text("real = »false"), &["why_not_real"]);
+    refused(&text("why_not_real = »'x'"), &["real = false"]);
+}
+
+#[test]
+fn keys_for_the_simulated_machine_alone() {
+    refused(&in_step("kill_at_call = »3"), &["real = false"]);
+    refused(&in_step("panic_at_call = »3"), &["real = false"]);
+    refused(&in_step("wall_step_ms = »-3"), &["real = false"]);
+    refused(&in_step("db = »'full'"), &["`db = \"full\"`", "real = false"]);
+    refused(&in_step("advance_ms = »60001"), &["real time"]);
+}
+
+#[test]
+fn no_steps_and_empty_steps() {
+    refused("title = 't'\nrules = []\nsteps = »[]\n", &["at least one step"]);
+    refused("title = 't'\nrules = []\n»[[steps]]\n", &["does nothing"]);
+}
+
+#[test]
+fn expectations_need_a_run() {
+    let text = in_step("").replace("run = 'mu plugin list'", "db = 'missing'\nexit = »0");
+    refused(&text, &["`exit` needs a `run`"]);
+}
+
+#[test]
+fn runs_that_are_no_command_line_of_mu() {
+    let run = |line: &str| in_step("").replace("run = 'mu plugin list'", &format!("run = »\"{line}\""));
+    refused(&run("ls"), &["begins with `mu`"]);
+    refused(&run("mu plugin add 'box"), &["never closed"]);
+    refused(&run("mu plugin list | cat"), &["quote `|`"]);
+    refused(&run("mu plugin add crate -- {crate}"), &["no plugin `crate`", "box"]);
+}
+
+#[test]
+fn unknown_plugins_in_a_step() {
+    refused(&in_step("chmod = { »crate = '0755' }"), &["no plugin `crate`"]);
+    refused(&in_step("file = { »crate = {} }"), &["no plugin `crate`"]);
+    refused(&in_step("plan = { »crate = {} }"), &["no plugin `crate`"]);
+    refused(&in_step("starts = { »crate = 1 }"), &["no plugin `crate`"]);
+    refused(&in_step("wire = { plugin = »'crate', methods = [] }"), &["no plugin `crate`"]);
+    refused(
+        &in_step("wire = [{ plugin = 'box', methods = [] }, { plugin = »'crate', methods = [] }]"),
+        &["crate"],
+    );
+    refused(&in_step("signal = { to = »'crate', what = 'TERM', at_ms = 1 }"), &["no plugin `crate`"]);
+}
+
+#[test]
+fn a_plan_with_a_file() {
+    refused(&in_step("plan = { box = { file = »{ mode = '0700' } } }"), &["the step's `file`"]);
+}
+
+#[test]
+fn expectations_that_contradict_each_other() {
+    refused(&in_step("exit = 1\ndied_of = »'TERM'"), &["`exit` or `died_of`"]);
+    refused(&in_step("exit = 0\nerror = »'X'"), &["exit = 0"]);
+    refused(&in_step("took_ms = »[5, 4]"), &["smaller"]);
+    refused(&in_step("overlap = »true"), &["no step follows"]);
+}
+
+#[test]
+fn paths_that_lead_nowhere() {
+    refused(&in_step("json = { »'data..x' = 1 }"), &["empty part"]);
+    refused(&in_step("json = { »'data[x]' = 1 }"), &["without a number"]);
+    refused(&in_step("json_absent = [»'data.#.x']"), &["follows `#`"]);
+}
+
+#[test]
+fn counting_begins_at_one() {
+    refused(&in_fault("plugin = 'box'\nstart = »0\ndo = 'bom'"), &["begins at 1"]);
+    refused(&in_step("wire = { plugin = 'box', start = »0, methods = [] }"), &["begins at 1"]);
+}
+
+#[test]
+fn columns_count_characters_and_not_bytes() {
+    refused(&in_step("stdout = { contains = 'ä€😀' }\nstderr = { contains = 'ä', »x = 1 }"), &["`x`"]);
+}

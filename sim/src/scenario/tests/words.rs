@@ -1,0 +1,40 @@
+//! A `run` line to words.
+
+use super::super::words::{WordsError, expand, placeholders, split};
+
+#[test]
+fn blanks_part_words_and_quotes_hold_them_together() {
+    assert_eq!(split("mu  plugin\tadd").unwrap(), ["mu", "plugin", "add"]);
+    assert_eq!(split("mu 'a b' \"c d\" e' 'f").unwrap(), ["mu", "a b", "c d", "e f"]);
+}
+
+#[test]
+fn an_empty_quote_is_an_empty_word() {
+    assert_eq!(split("mu '' \"\"").unwrap(), ["mu", "", ""]);
+    assert_eq!(split("  ").unwrap(), [""; 0]);
+}
+
+#[test]
+fn backslashes_work_as_in_a_shell() {
+    assert_eq!(split(r#"a\ b '\n' "\"\\\n""#).unwrap(), ["a b", r"\n", r#""\\n"#]);
+}
+
+#[test]
+fn quoted_shell_characters_are_plain() {
+    assert_eq!(split("mu db query 'select 1; | > $x'").unwrap()[3], "select 1; | > $x");
+}
+
+#[test]
+fn what_is_open_or_for_a_shell_is_refused() {
+    assert_eq!(split("mu 'a"), Err(WordsError::OpenQuote('\'')));
+    assert_eq!(split("mu \"a\\"), Err(WordsError::OpenQuote('"')));
+    assert_eq!(split("mu a\\"), Err(WordsError::OpenEscape));
+    assert_eq!(split("mu > x"), Err(WordsError::Shell('>')));
+}
+
+#[test]
+fn only_names_in_braces_are_placeholders() {
+    assert_eq!(placeholders("{box}/{dir}x {} {A} {\"a\":1} {a b} {x-1_}"), ["box", "dir", "x-1_"]);
+    assert_eq!(expand("a{box}b{\"c\"}{dir}", &str::to_uppercase), "aBOXb{\"c\"}DIR");
+    assert_eq!(expand("{{box}}", &str::to_uppercase), "{BOX}");
+}

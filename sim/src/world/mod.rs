@@ -1,0 +1,106 @@
+//! Where a scenario takes place: on the simulated machine, or on this one with real processes. The runner knows only
+//! this trait, so that one file means the same in both.
+//!
+//! - `simulated`: a [`crate::kernel::Machine`] with mu and the fake plugins as its programs
+//! - `real`: a temporary directory, the real `mu` and the real fake-plugin executable
+
+mod real;
+mod simulated;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use mu_core::os::Exit;
+
+use crate::fake::{Plan, PluginFile};
+use crate::scenario::Db;
+
+pub use real::{Executables, Real};
+pub use simulated::Simulated;
+
+/// The environment variable whose value must appear nowhere (SEC-01).
+pub const CANARY: &str = "MU_PLUGIN_CANARY";
+
+/// What to do to one of mu's calls on its operating system. Only a simulated machine can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtCall {
+    /// SIGKILL instead of the call with this number.
+    Kill(u64),
+    /// A panic instead of it.
+    Panic(u64),
+}
+
+/// One start of mu.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// `mu` and its arguments.
+    pub argv: Vec<String>,
+    /// Variables beside the usual ones; an empty value takes one away.
+    pub env: Vec<(String, String)>,
+    /// Signals from outside: when after the start, to whom (`mu`, or the plugin whose newest process gets it), which.
+    pub signals: Vec<(Duration, String, i32)>,
+    /// What happens at one of its calls.
+    pub at_call: Option<AtCall>,
+    /// Its stdout is closed after so many bytes.
+    pub stdout_closed_after: Option<usize>,
+}
+
+/// How a start of mu ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How.
+    pub exit: Exit,
+    /// What it printed.
+    pub stdout: Vec<u8>,
+    /// What it printed for people.
+    pub stderr: Vec<u8>,
+    /// From its start to its end.
+    pub took: Duration,
+}
+
+/// Why a world cannot do what a scenario asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Cannot(pub String);
+
+/// A place for scenarios.
+pub trait World {
+    /// What a placeholder of a command line stands for: a plugin's name, `dir` or `db`.
+    fn place(&self, what: &str) -> String;
+    /// Installs a plugin's file, in place of the one before.
+    fn install(&mut self, plugin: &str, file: &PluginFile) -> Result<(), Cannot>;
+    /// Sets what it will do from its next start on.
+    fn set_plan(&mut self, plugin: &str, plan: Plan) -> Result<(), Cannot>;
+    /// Changes the permission bits of its file.
+    fn chmod(&mut self, plugin: &str, mode: u32) -> Result<(), Cannot>;
+    /// Does something to the database file.
+    fn set_db(&mut self, db: Db) -> Result<(), Cannot>;
+    /// Gives up a lock on the database that [`Db::Locked`] took.
+    fn unlock_db(&mut self);
+    /// Starts mu; the answer is the number of the start, from 0.
+    fn start(&mut self, run: &Run) -> Result<usize, Cannot>;
+    /// Waits for its end. `Err` is a report of why it does not come.
+    fn finish(&mut self, started: usize) -> Result<Outcome, String>;
+    /// Lets time pass.
+    fn advance(&mut self, span: Duration);
+    /// Steps the wall clock by so many milliseconds.
+    fn step_wall(&mut self, by_ms: i64) -> Result<(), Cannot>;
+    /// The methods of the lines that each process of the plugin has read, in order; `?` for a line without one.
+    fn wire(&self, plugin: &str) -> Vec<Vec<String>>;
+    /// Names of the plugin's faults that have taken effect.
+    fn fired(&self, plugin: &str) -> Vec<String>;
+}
+
+/// The method of a line that mu wrote.
+fn method_of(line: &[u8]) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_slice(line).ok();
+    json.and_then(|json| json.get("method")?.as_str().map(str::to_owned)).unwrap_or_else(|| "?".to_owned())
+}
+
+/// The usual variables of mu, with those of a step beside or instead of them.
+fn environment(usual: &[(&str, &str)], more: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    let kept = usual.iter().filter(|(name, _)| more.iter().all(|(other, _)| other != name));
+    let kept = kept.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let added = more.iter().filter(|(_, value)| !value.is_empty());
+    kept.chain(added.map(|(name, value)| (OsString::from(name), OsString::from(value)))).collect()
+}
