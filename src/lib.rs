@@ -5,6 +5,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `os.rs` | [`RealOs`]: the handle, made once per process, and the list of groups it has started |
+//! | `enter.rs` | [`enter()`]: runtime and handle around one run, nothing left behind by a panic |
 //! | `startup.rs` | what a process inherits and must not pass on: descriptors, signal dispositions, the mask |
 //! | `child.rs` | [`RealChild`]: start, pipes, the leader's exit without reaping, kill, reap |
 //! | `group.rs` | whether a process group still has a living member |
@@ -28,6 +29,7 @@
 
 mod child;
 mod clock;
+mod enter;
 mod files;
 mod group;
 mod os;
@@ -38,4 +40,5 @@ mod watched;
 
 pub use child::RealChild;
 pub use clock::RealSleep;
+pub use enter::enter;
 pub use os::RealOs;

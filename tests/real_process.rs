@@ -175,6 +175,31 @@ fn a_failing_mu_can_kill_what_it_started() {
     });
 }
 
+/// PRC-13
+#[test]
+fn a_panic_kills_the_groups_before_it_goes_on() {
+    passes_in_own_process("", || {
+        let started = std::cell::Cell::new(Pid::from_raw(0));
+        let run = |os: RealOs| {
+            let started = &started;
+            async move {
+                started.set(pid_of(&os.spawn(&sh("exec sleep 100000")).unwrap()));
+                panic!("on purpose")
+            }
+        };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| mu::enter(run)));
+        assert!(panicked.is_err());
+        let pid = started.get();
+        let status = nix::sys::wait::waitpid(pid, None).unwrap();
+        assert_eq!(status, nix::sys::wait::WaitStatus::Signaled(pid, posix::Signal::SIGKILL, false));
+    });
+}
+
+#[test]
+fn what_a_run_answers_is_the_exit_code() {
+    assert_eq!(mu::enter(async |_| 7).unwrap(), 7);
+}
+
 #[test]
 fn two_hundred_starts_leave_no_descriptor_and_no_zombie() {
     passes_in_own_process("", || {
