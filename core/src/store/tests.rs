@@ -94,7 +94,9 @@ fn what_a_newer_mu_left_in_its_log_stays_there() {
     let os = FakeOs::new();
     let elsewhere = os.with_var("MU_DB_PATH", os.database().with_file_name("elsewhere.db"));
     let newer = elsewhere.connection();
-    newer.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE future (a); PRAGMA user_version = 7").unwrap();
+    newer
+        .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE future (a); PRAGMA user_version = 7")
+        .unwrap();
     // What lies on the disk while the newer mu runs is what it leaves when it is killed.
     let log = os.database().with_extension("db-wal");
     std::fs::copy(elsewhere.database(), os.database()).unwrap();
