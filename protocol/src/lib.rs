@@ -5,12 +5,11 @@
 //! - [`line`]: a stream of bytes cut into bounded lines
 //! - [`strict`]: a line checked byte by byte to be one strict JSON object
 //! - [`envelope`]: that object as a reply or a notification
-//! - [`invalid`]: each way for a line to be wrong; [`first_line`]: what a wrong first line probably was
 //! - [`declaration`]: the answer to `initialize`, typed; [`load`]: whether mu takes it
+//! - [`objects`] and [`messages`]: every other result, error and notification, typed
 //!
-//! The other way:
-//!
-//! - [`outgoing`]: the lines that mu writes
+//! What fails on the way is named by [`invalid`], one kind for each way for a line to be wrong; [`first_line`] tells what
+//! a wrong first line probably was. The other way go the lines of [`outgoing`]. [`schema`] is the published text of it all.
 
 pub mod declaration;
 pub mod envelope;
@@ -18,8 +17,8 @@ pub mod first_line;
 pub mod invalid;
 pub mod line;
 pub mod load;
+pub mod messages;
+pub mod objects;
 pub mod outgoing;
+pub mod schema;
 pub mod strict;
-
-/// The largest integer of the protocol, 2^53-1: every JSON implementation holds it exactly.
-pub const MAX_INTEGER: u64 = (1 << 53) - 1;
