@@ -1,7 +1,7 @@
 //! A checked line as a reply or a notification: the JSON-RPC envelope, closed against every other member.
 
-use crate::MAX_INTEGER;
 use crate::invalid::{InvalidMessage, Why};
+use crate::messages::values::MAX_INTEGER;
 use crate::strict::{self, Checked, Member};
 
 /// What a plugin may say to mu.

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::*;
-use crate::MAX_INTEGER;
+use crate::messages::values::{BadText, Instance, Label, MAX_INTEGER, Name, SchemaDigest};
 use crate::strict::{Checked, Member};
 
 /// The first place at which a declaration is off the schema.
@@ -43,25 +43,24 @@ pub(crate) fn declaration(json: Checked<'_>) -> Read<Declaration> {
     Ok(Declaration {
         protocol: whole.get("protocol")?.integer()?,
         plugin: program(&whole.get("plugin")?)?,
-        instance: whole.get("instance")?.label()?,
-        schema: whole.get("schema")?.digest()?,
+        instance: whole.get("instance")?.checked(Instance::new)?,
+        schema: whole.get("schema")?.checked(SchemaDigest::new)?,
         seams: seams(&whole.get("seams")?)?,
     })
 }
 
-/// The answered version if it is an integer of any size, whatever the rest of the declaration: a later version may look
-/// different altogether.
-pub(crate) fn protocol(json: Checked<'_>) -> Option<Result<u64, ()>> {
+/// The answered version as it is written, if it is an integer, whatever the rest of the declaration: a later version may
+/// look different altogether.
+pub(crate) fn protocol(json: Checked<'_>) -> Option<&str> {
     let members = json.members()?;
     let protocol = members.iter().find(|member| member.name.is("protocol"))?.value.get();
     let digits = protocol.strip_prefix('-').unwrap_or(protocol);
-    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_integer.then(|| protocol.parse().map_err(drop))
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(protocol)
 }
 
 fn program(field: &Field<'_>) -> Read<Program> {
     let program = field.object(&["name", "version"], &[])?;
-    Ok(Program { name: program.get("name")?.name()?, version: program.get("version")?.label()? })
+    Ok(Program { name: program.get("name")?.name()?, version: program.get("version")?.checked(Label::new)? })
 }
 
 fn seams(field: &Field<'_>) -> Read<Seams> {
@@ -247,47 +246,15 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn text(&self) -> Read<String> {
-        match self.value.string() {
-            Some(text) => Ok(text.decode().into_owned()),
-            None => Err(self.wrong("is not a string")),
-        }
-    }
-
-    /// HSK-04, A-19
-    fn label(&self) -> Read<String> {
-        let label = self.text()?;
-        match label.chars().count() {
-            1..=128 if !label.contains(char::is_control) => Ok(label),
-            _ => Err(self.wrong("is not 1 to 128 characters without control characters")),
-        }
+    /// A string with a rule of its own.
+    fn checked<T: Into<String>>(&self, rule: impl Fn(String) -> Result<T, BadText>) -> Read<String> {
+        let Some(text) = self.value.string() else { return Err(self.wrong("is not a string")) };
+        rule(text.decode().into_owned()).map(T::into).map_err(|bad| self.wrong(bad.to_string()))
     }
 
     ///
     fn name(&self) -> Read<String> {
-        let name = self.text()?;
-        let mut bytes = name.bytes();
-        let head = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
-        let tail = bytes.all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
-        match head && tail && name.len() <= 32 {
-            true => Ok(name),
-            false => {
-                Err(self.wrong("is not a name: a lower-case letter, then at most 31 of a-z, 0-9, _ and -"))
-            }
-        }
-    }
-
-    /// HSK-07
-    fn digest(&self) -> Read<String> {
-        let digest = self.text()?;
-        match digest.strip_prefix("sha256:") {
-            Some(hex)
-                if hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) =>
-            {
-                Ok(digest)
-            }
-            _ => Err(self.wrong("is not `sha256:` and 64 lower-case hex digits")),
-        }
+        self.checked(Name::new)
     }
 
     fn word<W: Vocabulary>(&self) -> Read<W> {

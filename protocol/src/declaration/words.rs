@@ -2,6 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
+pub use crate::messages::checks::Phase;
+pub use crate::messages::job::Role;
+
 /// A closed vocabulary: an enum whose values are words on the wire.
 pub trait Vocabulary: Copy + 'static {
     /// Every value, in the order of the schema.
@@ -79,16 +82,6 @@ words! {
         Unprovable = "unprovable",
     }
 
-    /// A phase of `host check` (SEAM-08).
-    Phase {
-        /// The profile's template.
-        Template = "template",
-        /// Reaching the host.
-        Reach = "reach",
-        /// What an agent needs there.
-        Agent = "agent",
-    }
-
     /// What a job's view is to the job (SEAM-09).
     View {
         /// The job ends with its view.
@@ -113,14 +106,6 @@ words! {
         OnSend = "on-send",
         /// With `job.start`, which carries the prompt.
         AtStart = "at-start",
-    }
-
-    /// What an agent may do (SEAM-10).
-    Role {
-        /// Everything.
-        FullAccess = "full-access",
-        /// Reading.
-        ReadOnly = "read-only",
     }
 
     /// To what a delivery can be fenced (LOAD-15).
@@ -183,5 +168,29 @@ words! {
         Tail = "tail",
         /// All of it.
         Full = "full",
+    }
+}
+
+// These two are words of calls as well and have their types there.
+impl Vocabulary for Phase {
+    const ALL: &'static [Self] = &[Phase::Template, Phase::Reach, Phase::Agent];
+
+    fn name(self) -> &'static str {
+        match self {
+            Phase::Template => "template",
+            Phase::Reach => "reach",
+            Phase::Agent => "agent",
+        }
+    }
+}
+
+impl Vocabulary for Role {
+    const ALL: &'static [Self] = &[Role::FullAccess, Role::ReadOnly];
+
+    fn name(self) -> &'static str {
+        match self {
+            Role::FullAccess => "full-access",
+            Role::ReadOnly => "read-only",
+        }
     }
 }

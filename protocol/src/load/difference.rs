@@ -17,7 +17,7 @@ pub(super) fn first(recorded: &Declaration, declared: &Declaration) -> Option<St
     new.or(gone).map(|(path, _)| path.clone())
 }
 
-/// A path and the text of a value that holds no others.
+/// A path and the text of a value that holds no others, or `{}` for an object.
 type Leaf<'a> = (String, &'a str);
 
 fn leaves(json: &str) -> Vec<Leaf<'_>> {
@@ -29,7 +29,7 @@ fn leaves(json: &str) -> Vec<Leaf<'_>> {
 }
 
 fn collect<'a>(path: String, value: Checked<'a>, leaves: &mut Vec<Leaf<'a>>) {
-    // Containers are leaves too, so that an empty one differs from an absent one.
+    // An object counts as well, so that one that appears or goes is named itself and not by its first member.
     if let Some(members) = value.members() {
         leaves.push((path.clone(), "{}"));
         for member in members {
@@ -38,7 +38,6 @@ fn collect<'a>(path: String, value: Checked<'a>, leaves: &mut Vec<Leaf<'a>>) {
             collect(path, member.value, leaves);
         }
     } else if let Some(elements) = value.elements() {
-        leaves.push((path.clone(), "[]"));
         for (place, element) in elements.into_iter().enumerate() {
             collect(format!("{path}[{place}]"), element, leaves);
         }

@@ -47,7 +47,7 @@ pub fn load(
         Body::Result(result) => *result,
         Body::Error(error) => return Err(LoadRefusal::answered_with(*error)),
     };
-    if protocol(result).is_some_and(|version| version != Ok(PROTOCOL)) {
+    if protocol(result).is_some_and(|version| version.parse() != Ok(PROTOCOL)) {
         return Err(LoadRefusal::new(
             "LOAD-01",
             "protocol",

@@ -1,8 +1,9 @@
 //! From an answer to `initialize` to a declaration or a refusal.
 //!
-//! `shape` holds LOAD-05 to LOAD-07, `rules` the others, `recorded` the form that is stored and LOAD-19, `text` what a
+//! `agreement` compares with the published schema, `shape` holds LOAD-05 to LOAD-07, `rules` the others, `recorded` the form that is stored and LOAD-19, `text` what a
 //! refusal says.
 
+mod agreement;
 mod recorded;
 mod rules;
 mod shape;

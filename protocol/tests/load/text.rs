@@ -65,6 +65,15 @@ fn the_first_line_of_an_errors_message_is_kept_apart() {
     assert!(!refusal.to_string().contains("token"));
 }
 
+/// LOAD-02
+#[test]
+fn each_escape_in_the_kept_line_is_decoded() {
+    let error = r#"{"message":"\u00e9\ud83d\ude00\u20AC\/\"\\\b\f\r\t."}"#;
+    let registration = Registration { name: "box", needs: &[] };
+    let refusal = load(&Body::Error(crate::json(error)), &registration, DIGEST, None).unwrap_err();
+    assert_eq!(refusal.said.as_deref(), Some("é😀€/\"\\."));
+}
+
 /// A-12
 #[test]
 fn the_kept_line_has_400_characters_at_most() {

@@ -1,8 +1,8 @@
 //! The envelope: which members make a reply, which a notification, and everything else.
 
-use mu_protocol::MAX_INTEGER;
 use mu_protocol::envelope::{Body, Incoming, NotificationMethod, parse};
 use mu_protocol::invalid::{InvalidMessage, Why};
+use mu_protocol::messages::values::MAX_INTEGER;
 use proptest::prelude::*;
 
 use crate::refused;

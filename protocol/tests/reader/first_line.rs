@@ -55,6 +55,8 @@ taken_for! {
     utf_32_without_a_mark: b"\0\0\0{\0\0\0\"\0\0\0\n" => Some(Hint::WideCharacters);
     /// TRN-14
     one_zero_byte_is_not_utf_16: b"{\0}\n" => None;
+    /// TRN-14
+    one_zero_byte_at_the_start_is_not_utf_16: b"\0{}\n" => Some(Hint::LogText);
     /// TRN-02
     header_framing: "Content-Length: 120\r\n\r\n{\"jsonrpc\":\"2.0\"}" => Some(Hint::HeaderFraming);
     /// TRN-02

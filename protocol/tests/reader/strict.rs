@@ -1,5 +1,6 @@
 //! The strict pass, case by case: what JSON is, and where a line stops being it.
 
+use mu_protocol::invalid::Why;
 use mu_protocol::line::MAX_LINE;
 use mu_protocol::strict::{Checked, MAX_DEPTH, check};
 
@@ -212,6 +213,30 @@ refused! { check;
     a_hundred_thousand_levels: nested(100_000) => 5 + 63, TooDeep;
     /// TRN-14
     a_hundred_thousand_levels_of_objects: "{\"a\":".repeat(100_000) => 64 * 5, TooDeep;
+}
+
+/// TRN-14
+#[test]
+fn each_control_character_is_found_at_each_place_of_a_string() {
+    for control in 0..0x20_u8 {
+        for before in 0..100 {
+            let line =
+                ["{\"a\":\"", &"~".repeat(before), &char::from(control).to_string(), "~~~~~~~~\"}"].concat();
+            let refusal = check(line.as_bytes()).unwrap_err();
+            assert_eq!((refusal.at, refusal.why), (6 + before, Why::ControlCharacter));
+        }
+    }
+}
+
+/// TRN-14
+#[test]
+fn no_other_character_is_taken_for_a_control_character() {
+    for char in (' '..'\u{300}').filter(|char| !matches!(char, '"' | '\\')) {
+        for before in [0, 7, 31, 40] {
+            let line = ["{\"a\":\"", &"~".repeat(before), &char.to_string(), "~~~~~~~~\"}"].concat();
+            assert!(check(line.as_bytes()).is_ok(), "{char:?} after {before}");
+        }
+    }
 }
 
 /// A line that must pass.
