@@ -44,7 +44,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lookup<T> {
         }
 
         match Members::deserialize(deserializer)? {
-            Members { found: Some(result), pending: None, none: None, unknown: None } => Ok(Lookup::Found(result)),
+            Members { found: Some(result), pending: None, none: None, unknown: None } => {
+                Ok(Lookup::Found(result))
+            }
             Members { found: None, pending: Some(True), none: None, unknown: None } => Ok(Lookup::Pending),
             Members { found: None, pending: None, none: Some(True), unknown: None } => Ok(Lookup::None),
             Members { found: None, pending: None, none: None, unknown: Some(reason) } => {

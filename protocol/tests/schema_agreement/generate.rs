@@ -109,7 +109,11 @@ fn word() -> impl Strategy<Value = Word> {
 }
 
 fn host_ref() -> impl Strategy<Value = HostRef> {
-    build!(HostRef { name: name(), handle: of(handle()), instance: of(matching("\\PC{1,128}", Instance::new)) })
+    build!(HostRef {
+        name: name(),
+        handle: of(handle()),
+        instance: of(matching("\\PC{1,128}", Instance::new))
+    })
 }
 
 fn job_ref() -> impl Strategy<Value = JobRef> {
