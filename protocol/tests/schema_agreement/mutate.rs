@@ -121,8 +121,17 @@ const MEMBERS: &[&str] = &[
     "deadline_at",
 ];
 
-/// The way from a value to one of its parts.
-type Path = Vec<Part>;
+/// One thing to change in a value.
+enum Change {
+    /// Another value in its place.
+    Replace(Value),
+    /// One member less.
+    Remove(String),
+    /// A member under another name.
+    Rename(String, String),
+    /// One member more.
+    Add(&'static str, Value),
+}
 
 #[derive(Clone)]
 enum Part {
@@ -133,14 +142,32 @@ enum Part {
 /// A value in which one place at a time is changed, and put right again.
 pub(crate) struct Mutants {
     json: Value,
-    changes: Vec<(Path, Value)>,
+    /// The ways to all parts of the value, itself included.
+    paths: Vec<Vec<Part>>,
+    /// Each with the index of the path to the part it changes.
+    changes: Vec<(usize, Change)>,
 }
 
 impl Mutants {
+    /// All changes in all places.
     pub(crate) fn of(json: &Value) -> Self {
-        let mut changes = Vec::new();
-        collect(json, &mut Vec::new(), &mut changes);
-        Mutants { json: json.clone(), changes }
+        let paths = paths(json);
+        let changes = paths
+            .iter()
+            .enumerate()
+            .flat_map(|(index, path)| {
+                changes(part(json, path)).into_iter().map(move |change| (index, change))
+            })
+            .collect();
+        Mutants { json: json.clone(), paths, changes }
+    }
+
+    /// All changes in one place.
+    pub(crate) fn somewhere(json: &Value, numbers: &mut Numbers) -> Self {
+        let mut paths = paths(json);
+        let path = paths.swap_remove(numbers.below(paths.len()));
+        let changes = changes(part(json, &path)).into_iter().map(|change| (0, change)).collect();
+        Mutants { json: json.clone(), paths: vec![path], changes }
     }
 
     /// How many there are.
@@ -150,72 +177,74 @@ impl Mutants {
 
     /// Looks at the value with one change.
     pub(crate) fn with<R>(&mut self, change: usize, look: impl FnOnce(&Value) -> R) -> R {
-        let Mutants { json, changes } = self;
-        let (path, other) = &mut changes[change];
-        std::mem::swap(part(json, path), other);
-        let seen = look(json);
-        std::mem::swap(part(json, path), other);
+        let (path, change) = &self.changes[change];
+        let path = &self.paths[*path];
+        let before = part(&self.json, path).clone();
+        apply(part_mut(&mut self.json, path), change);
+        let seen = look(&self.json);
+        *part_mut(&mut self.json, path) = before;
         seen
     }
 }
 
-fn part<'a>(json: &'a mut Value, path: &[Part]) -> &'a mut Value {
+fn paths(json: &Value) -> Vec<Vec<Part>> {
+    let inner: Vec<(Part, &Value)> = match json {
+        Value::Object(members) => members.iter().map(|(name, v)| (Part::Member(name.clone()), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(index, v)| (Part::Item(index), v)).collect(),
+        _ => Vec::new(),
+    };
+    let mut all = vec![Vec::new()];
+    for (part, value) in inner {
+        for rest in paths(value) {
+            all.push(std::iter::once(part.clone()).chain(rest).collect());
+        }
+    }
+    all
+}
+
+fn part<'a>(json: &'a Value, path: &[Part]) -> &'a Value {
     path.iter().fold(json, |json, part| match part {
-        Part::Member(name) => &mut json[name],
-        Part::Item(index) => &mut json[*index],
+        Part::Member(name) => &json[name],
+        Part::Item(index) => &json[index],
     })
 }
 
-/// All changes to `value` and its parts.
-fn collect(value: &Value, path: &mut Path, changes: &mut Vec<(Path, Value)>) {
-    let here = path.clone();
-    let mut others = replaced(value);
-    match value {
-        Value::Object(members) => others.extend(members_changed(members)),
-        Value::Array(items) => {
-            others.push(items.iter().chain(items).cloned().collect());
-            others.push(items.iter().chain(items.first()).cloned().collect());
-            others.push(items.iter().skip(1).cloned().collect());
+fn part_mut<'a>(json: &'a mut Value, path: &[Part]) -> &'a mut Value {
+    path.iter().fold(json, |json, part| match part {
+        Part::Member(name) => &mut json[name],
+        Part::Item(index) => &mut json[index],
+    })
+}
+
+fn apply(json: &mut Value, change: &Change) {
+    let members = json.as_object_mut();
+    match (change, members) {
+        (Change::Remove(name), Some(members)) => {
+            members.remove(name);
         }
-        _ => {}
-    }
-    changes.extend(others.into_iter().filter(|other| other != value).map(|other| (here.clone(), other)));
-    match value {
-        Value::Object(members) => {
-            for (name, inner) in members {
-                path.push(Part::Member(name.clone()));
-                collect(inner, path, changes);
-                path.pop();
-            }
+        (Change::Rename(from, to), Some(members)) => {
+            let value = members.remove(from).expect("a member");
+            members.insert(to.clone(), value);
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push(Part::Item(index));
-                collect(item, path, changes);
-                path.pop();
-            }
+        (Change::Add(name, value), Some(members)) => {
+            members.insert((*name).to_owned(), value.clone());
         }
-        _ => {}
+        (Change::Replace(other), _) => *json = other.clone(),
+        (_, None) => unreachable!("only objects have members"),
     }
 }
 
-fn with(members: &Map<String, Value>, name: &str, value: Value) -> Value {
-    let mut members = members.clone();
-    members.insert(name.to_owned(), value);
-    Value::Object(members)
+fn changes(value: &Value) -> Vec<Change> {
+    let mut changes: Vec<Change> =
+        replacements(value).into_iter().filter(|other| other != value).map(Change::Replace).collect();
+    if let Value::Object(members) = value {
+        changes.extend(in_members(members));
+    }
+    changes
 }
 
-/// Another value in its place.
-fn replaced(value: &Value) -> Vec<Value> {
-    let mut others = vec![
-        Value::Null,
-        json!(true),
-        json!(false),
-        json!([]),
-        json!({}),
-        json!([value]),
-        json!({ "value": value }),
-    ];
+fn replacements(value: &Value) -> Vec<Value> {
+    let mut others = vec![Value::Null, json!(true), json!(false), json!([]), json!({}), json!([value])];
     others.extend(numbers().map(Value::Number));
     others.extend(STRINGS.iter().map(|text| json!(text)));
     others
@@ -225,6 +254,11 @@ fn replaced(value: &Value) -> Vec<Value> {
     match value {
         // A struct must not be read from its members' values.
         Value::Object(members) => others.push(members.values().cloned().collect()),
+        Value::Array(items) => {
+            others.push(items.iter().chain(items).cloned().collect());
+            others.push(items.iter().chain(items.first()).cloned().collect());
+            others.push(items.iter().skip(1).cloned().collect());
+        }
         // A word must not be read from an object of one member.
         Value::String(word) => {
             others.push(json!({ word: null }));
@@ -237,30 +271,27 @@ fn replaced(value: &Value) -> Vec<Value> {
     others
 }
 
+fn in_members(members: &Map<String, Value>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for name in members.keys() {
+        changes.push(Change::Remove(name.clone()));
+        changes.push(Change::Rename(name.clone(), format!("{name}x")));
+        changes.push(Change::Rename(name.clone(), name.to_uppercase()));
+    }
+    let values =
+        [Value::Null, json!(true), json!(1), json!("a"), json!("/"), json!({}), json!({ "runs": 1 })];
+    for name in MEMBERS.iter().filter(|name| !members.contains_key(**name)) {
+        changes.extend(values.iter().map(|value| Change::Add(name, value.clone())));
+    }
+    changes
+}
+
 fn numbers() -> impl Iterator<Item = Number> {
     let whole =
         [0, 1, 64, 65, 255, 256, 1 << 31, (1 << 53) - 1, 1 << 53, u64::MAX].into_iter().map(Number::from);
     let negative = [-1, -(1i64 << 31), -(1i64 << 31) - 1, i64::MIN].into_iter().map(Number::from);
     let fractions = [0.5, 1.5, -1.5, 1e300].into_iter().filter_map(Number::from_f64);
     whole.chain(negative).chain(fractions)
-}
-
-/// One member less, more, or under another name.
-fn members_changed(members: &Map<String, Value>) -> Vec<Value> {
-    let mut mutants = Vec::new();
-    for (name, value) in members {
-        let mut fewer = members.clone();
-        fewer.remove(name);
-        mutants.push(with(&fewer, &format!("{name}x"), value.clone()));
-        mutants.push(with(&fewer, &name.to_uppercase(), value.clone()));
-        mutants.push(Value::Object(fewer));
-    }
-    let values =
-        [Value::Null, json!(true), json!(1), json!("a"), json!("/"), json!({}), json!({ "runs": 1 })];
-    for name in MEMBERS.iter().filter(|name| !members.contains_key(**name)) {
-        mutants.extend(values.iter().map(|value| with(members, name, value.clone())));
-    }
-    mutants
 }
 
 /// Numbers below a limit, by a fixed sequence.
