@@ -13,6 +13,7 @@ mod check;
 mod expect;
 mod format;
 mod parse;
+mod rules;
 mod words;
 mod write;
 
@@ -21,4 +22,5 @@ mod tests;
 
 pub use format::{Db, Scenario, SignalAt, Step, Text, Wire};
 pub use parse::ScenarioError;
+pub use rules::{is_rule, known_rules};
 pub use words::WordsError;

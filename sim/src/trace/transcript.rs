@@ -36,7 +36,9 @@ pub fn transcript(events: &[Event]) -> String {
             What::Exit(Exit::Status(status)) => Some(format!("exits with status {status}")),
             What::Exit(Exit::Signal(number)) => Some(format!("dies of {}", signal_name(*number))),
             What::Panic(text) => Some(format!("panics: {text}")),
-            What::Reap { child } if event.pid != Pid(1) => Some(format!("reaps {}", names.of(*child))),
+            What::Reap { child } if names.names.contains_key(&event.pid) => {
+                Some(format!("reaps {}", names.of(*child)))
+            }
             What::Signal { to: Target::Process(to), number } => {
                 Some(format!("sends {} to {}", signal_name(*number), names.of(*to)))
             }
