@@ -1,7 +1,7 @@
 //! From the bytes of a plugin to an envelope, and mu's own lines.
 //!
 //! `line` cuts, `strict` and `agreement` check the strict pass (by cases, and against a slow second opinion), `envelope`
-//! reads replies and notifications, `traps` holds the ways in which serde_json alone would be fooled.
+//! reads replies and notifications, `published` holds it to the schema, `traps` shows how serde_json alone would be fooled.
 
 mod agreement;
 mod envelope;
@@ -9,6 +9,7 @@ mod first_line;
 mod json;
 mod line;
 mod outgoing;
+mod published;
 mod strict;
 mod traps;
 
