@@ -13,6 +13,9 @@ mod published;
 mod strict;
 mod traps;
 
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
+
 /// One test for each line that must be refused: `name: line => byte, why;`.
 macro_rules! refused {
     ($read:path; $($(#[$doc:meta])+ $name:ident: $line:expr => $at:expr, $why:ident;)+) => {$(
@@ -27,3 +30,13 @@ macro_rules! refused {
     )+};
 }
 use refused;
+
+/// The same cases in every run.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    }
+}

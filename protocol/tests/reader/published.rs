@@ -63,7 +63,7 @@ fn message() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(crate::cases(3000))]
 
     #[test]
     fn what_the_schema_allows_is_read_as_what_it_is(message in message()) {
