@@ -49,11 +49,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mu_core::os::{EpochMs, FileFacts, FileKind};
-use nix::errno::Errno;
+pub use nix::errno::Errno;
 use rusqlite::{Connection, OpenFlags};
 
 use handle::Handle;
-use ops::{Counter, Process, Standing, Stop};
+use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
 use tree::{File, Inode, Place, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
@@ -122,7 +122,7 @@ impl Inner {
     /// Numbers an operation and asks whether it happens.
     fn admit(&self, process: &Process, op: (Kind, &Rc<Path>, u64, u64)) -> Result<(), Stop> {
         self.counter.admit(process, op, || {
-            process.standing.set(Standing::Refused);
+            process.alive.set(false);
             self.of(process.owner).iter().for_each(|handle| handle.freeze());
         })
     }
@@ -134,13 +134,13 @@ impl Inner {
     }
 
     fn process(&self, owner: Owner) -> Rc<Process> {
-        let alive = || Rc::new(Process { owner, standing: Cell::new(Standing::Alive) });
+        let alive = || Rc::new(Process { owner, alive: Cell::new(true) });
         self.processes.borrow_mut().entry(owner).or_insert_with(alive).clone()
     }
 
     /// The process is dead: first nothing that it does reaches the disk any more, then its locks go.
     fn end(&self, owner: Owner) {
-        self.process(owner).standing.set(Standing::Dead);
+        self.process(owner).alive.set(false);
         self.of(owner).iter().for_each(|handle| handle.bury());
     }
 

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mu_sim::disk::{Disk, DiskOp, Kind, Owner, Verdict};
-use nix::errno::Errno;
+use mu_sim::disk::{Disk, DiskOp, Errno, Kind, Owner, Verdict};
 use rusqlite::ErrorCode;
 
 use crate::{USER, database, empty, failure, open, prepared, rows, rows_of};
