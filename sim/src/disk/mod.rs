@@ -377,7 +377,8 @@ impl Disk {
     }
 
     /// From here on `judge` decides every operation, before it happens. It may use the disk, end processes and cut the
-    /// power; it must not panic, since SQLite is between it and whoever could catch it.
+    /// power; it must not panic, since SQLite is between it and whoever could catch it. One that owns a clone of the disk
+    /// keeps it alive until it is cleared.
     pub fn set_fault(&self, judge: Box<dyn FnMut(&DiskOp) -> Verdict>) {
         self.0.counter.set_judge(Some(judge));
     }
@@ -387,9 +388,14 @@ impl Disk {
         self.0.counter.set_judge(None);
     }
 
-    /// From here on `observer` sees every operation, before it is decided. It must not panic either.
+    /// From here on `observer` sees every operation, before it is decided. What holds for a fault holds for it.
     pub fn set_observer(&self, observer: Box<dyn FnMut(&DiskOp)>) {
         self.0.counter.set_observer(Some(observer));
+    }
+
+    /// Nobody watches any more.
+    pub fn clear_observer(&self) {
+        self.0.counter.set_observer(None);
     }
 
     /// The process is dead. First it is inert, then its locks go; the connections that it leaves behind can be dropped
