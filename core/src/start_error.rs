@@ -174,7 +174,7 @@ impl fmt::Display for Failure {
             Failure::Ended { stdout_closed, exit, stdout_bytes, stderr } => {
                 let ended = match exit {
                     Exit::Status(status) => format!("exited with status {status}"),
-                    Exit::Signal(number) => format!("was ended by signal {number}"),
+                    Exit::Signal(number) => format!("was ended by {}", signal_name(*number)),
                 };
                 if *stdout_closed {
                     write!(f, "it closed its stdout before it answered initialize, and {ended}")?;
@@ -193,4 +193,23 @@ impl fmt::Display for Failure {
             None => Ok(()),
         }
     }
+}
+
+/// A signal by its number and, for those with one number on every Unix, its name.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    format!("signal {number} ({name})")
 }

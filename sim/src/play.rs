@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Until, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -149,19 +149,20 @@ struct Traits {
 
 impl Traits {
     fn of(faults: &[Fault]) -> Traits {
-        let is_stubborn = |act: &Act| {
-            matches!(
+        let is_stubborn = |act: &Act| match act {
+            // Such a child ends with the stdin that it holds.
+            Act::LeaveChild(child) => child.until != Until::Eof,
+            act => matches!(
                 act,
                 Act::StdinUnread
                     | Act::StdinClosed
                     | Act::IgnoreStop
                     | Act::StopSelf
-                    | Act::LeaveChild(_)
                     | Act::ExitLeavingStdoutHeld(_)
                     | Act::ExitLeavingEscaped(_)
                     | Act::DelayMs(_)
                     | Act::DribbleMs(_)
-            )
+            ),
         };
         let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
         let escapes = |act: &Act| match act {

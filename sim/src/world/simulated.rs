@@ -234,6 +234,7 @@ impl World for Simulated {
                 self.lock = Some(connection);
             }
             Db::Restored => {
+                self.lock = None;
                 disk.clear_fault();
                 disk.set_mode(Path::new(STATE), 0o700).map_err(io)?;
                 let _ = disk.set_mode(file, 0o600);
