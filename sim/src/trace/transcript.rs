@@ -12,12 +12,14 @@ use super::{Effect, Event, OUTSIDE, PipeId, Std, Target, What};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
+/// How often a line may follow itself before the rest is only counted.
+const ALIKE: usize = 3;
 
 /// The whole transcript.
 pub fn transcript(events: &[Event]) -> String {
     let mut names = Names::default();
     let mut unfinished: BTreeMap<PipeId, Vec<u8>> = BTreeMap::new();
-    let mut text = String::new();
+    let mut text = Text::default();
     for event in events {
         let what = match &event.what {
             What::Spawn { child, argv, group, .. } => {
@@ -94,7 +96,42 @@ pub fn transcript(events: &[Event]) -> String {
             names.line(&mut text, event, &what);
         }
     }
-    text
+    text.finish()
+}
+
+/// The lines so far. A flood of equal lines is counted and not repeated.
+#[derive(Default)]
+struct Text {
+    text: String,
+    last: String,
+    /// How often the last line has followed itself.
+    again: usize,
+}
+
+impl Text {
+    fn push(&mut self, line: String) {
+        if line == self.last {
+            self.again += 1;
+            return;
+        }
+        self.end_repetition();
+        self.text.push_str(&line);
+        self.last = line;
+    }
+
+    fn end_repetition(&mut self) {
+        match std::mem::take(&mut self.again) {
+            more if more < ALIKE => self.text.push_str(&self.last.repeat(more)),
+            more => {
+                writeln!(self.text, "{:22} … the same {more} times more", "").expect("a String takes all")
+            }
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.end_repetition();
+        self.text
+    }
 }
 
 /// Names of processes: `mu#1`, `box#2`, counted for each program.
@@ -123,9 +160,9 @@ impl Names {
         }
     }
 
-    fn line(&self, text: &mut String, event: &Event, what: &str) {
+    fn line(&self, text: &mut Text, event: &Event, what: &str) {
         let (s, us) = (event.at / 1_000_000_000, event.at % 1_000_000_000 / 1_000);
-        writeln!(text, "{s:>4}.{us:06} {:<9} {what}", self.of(event.pid)).expect("a String takes all");
+        text.push(format!("{s:>4}.{us:06} {:<9} {what}\n", self.of(event.pid)));
     }
 }
 
@@ -156,4 +193,30 @@ fn stream_name(stream: Std) -> &'static str {
 
 fn errno_name(errno: i32) -> String {
     format!("{:?}", nix::errno::Errno::from_raw(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(times: usize) -> String {
+        let mut text = Text::default();
+        (0..times).for_each(|_| text.push("a\n".to_owned()));
+        text.push("b\n".to_owned());
+        text.finish()
+    }
+
+    #[test]
+    fn a_flood_of_equal_lines_is_counted_and_a_few_are_shown() {
+        assert_eq!(after(3), "a\na\na\nb\n");
+        assert_eq!(after(1000).lines().count(), 3);
+        assert!(after(1000).contains("the same 999 times more"));
+    }
+
+    #[test]
+    fn a_flood_at_the_very_end_is_not_lost() {
+        let mut text = Text::default();
+        (0..9).for_each(|_| text.push("a\n".to_owned()));
+        assert!(text.finish().contains("the same 8 times more"));
+    }
 }
