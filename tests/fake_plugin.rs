@@ -97,9 +97,9 @@ fn it_dies_of_the_signal_of_its_fault() {
 
 #[test]
 fn it_counts_its_starts_across_processes() {
-    let installed = Installed::new(&[Fault { start: Some(2), ..fault(Act::Exit(9)) }]);
+    let installed = Installed::new(&[2, 3].map(|n| Fault { start: Some(n.into()), ..fault(Act::Exit(n)) }));
     let statuses = [(); 3].map(|()| installed.lived().status.code());
-    assert_eq!(statuses, [Some(0), Some(9), Some(0)]);
+    assert_eq!(statuses, [Some(0), Some(2), Some(3)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! What a plugin wrote comes in at the top, and each step proves more of it:
 //!
-//! - [`line`]: a stream of bytes cut into bounded lines
+//! - [`mod@line`]: a stream of bytes cut into bounded lines
 //! - [`strict`]: a line checked byte by byte to be one strict JSON object
 //! - [`envelope`]: that object as a reply or a notification
 //! - [`invalid`]: each way for a line to be wrong; [`first_line`]: what a wrong first line probably was

@@ -409,7 +409,7 @@ struct OneMember<A>(A);
 impl<'de, A: MapAccess<'de>> OneMember<A> {
     fn value<S: DeserializeSeed<'de>>(mut self, seed: S) -> Result<S::Value, A::Error> {
         let value = self.0.next_value_seed(seed)?;
-        match self.0.next_key::<IgnoredAny>()? {
+        match self.0.next_entry::<IgnoredAny, IgnoredAny>()? {
             None => Ok(value),
             Some(_) => Err(A::Error::invalid_length(2, &"an object of one member")),
         }

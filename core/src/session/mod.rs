@@ -95,7 +95,7 @@ enum State {
     Grace(Cause),
     /// SIGKILL was sent.
     Killed(Cause),
-    Ended(Ending),
+    Ended(Box<Ending>),
 }
 
 /// A request that has no answer yet.
@@ -342,7 +342,7 @@ impl Session {
         let cause = std::mem::replace(cause, Cause::Done);
         self.pending.clear();
         self.actions.push_back(Action::Reap);
-        self.state = State::Ended(Ending {
+        self.state = State::Ended(Box::new(Ending {
             cause,
             exit,
             grace_over: self.grace_over,
@@ -352,7 +352,7 @@ impl Session {
             first_bytes: std::mem::take(&mut self.first_bytes),
             declaration: self.declaration.take(),
             stderr: StderrLine::default(),
-        });
+        }));
     }
 }
 

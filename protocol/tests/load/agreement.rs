@@ -296,7 +296,7 @@ fn is_legal(declaration: &Value) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(crate::cases(1500))]
 
     /// GEN-04
     #[test]

@@ -13,6 +13,8 @@ use mu_protocol::declaration::{Declaration, Seam};
 use mu_protocol::envelope::Body;
 use mu_protocol::load::{LoadRefusal, Registration, load};
 use mu_protocol::strict::Checked;
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -117,4 +119,14 @@ use refused;
 fn a_declaration_with_everything_in_it_loads() {
     let declaration = judge(&full()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&declaration.to_json()).unwrap(), full());
+}
+
+/// The same cases in every run.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    }
 }

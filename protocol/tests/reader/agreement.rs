@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::json::{mutate, mutations, object, slow_opinion};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(crate::cases(2000))]
 
     /// TRN-14
     #[test]
@@ -30,6 +30,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     /// TRN-14
     #[test]
     fn a_refusal_points_into_the_line_and_at_nothing_before_it(line in object(), mutations in mutations()) {

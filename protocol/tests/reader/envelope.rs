@@ -187,6 +187,8 @@ fn with_canary(canary: &str) -> impl Iterator<Item = Vec<u8>> {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     /// SEC-01
     #[test]
     fn the_text_of_a_refusal_is_one_line_without_content(canary in "[a-z]{4,6}7[A-Z]{6}") {

@@ -99,6 +99,8 @@ fn each_hint_is_one_line_that_says_what_to_do() {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     /// TRN-14
     #[test]
     fn any_bytes_are_diagnosed_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {

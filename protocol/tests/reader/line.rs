@@ -129,6 +129,8 @@ fn a_mebibyte_that_comes_byte_by_byte_is_looked_at_once() {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     /// TRN-02
     #[test]
     fn the_cuts_between_reads_do_not_matter(

@@ -1,7 +1,7 @@
 //! From the bytes of a plugin to an envelope, and mu's own lines.
 //!
 //! `line` cuts, `strict` and `agreement` check the strict pass (by cases, and against a slow second opinion), `envelope`
-//! reads replies and notifications, `traps` holds the ways in which serde_json alone would be fooled.
+//! reads replies and notifications, `published` holds it to the schema, `traps` shows how serde_json alone would be fooled.
 
 mod agreement;
 mod envelope;
@@ -9,8 +9,12 @@ mod first_line;
 mod json;
 mod line;
 mod outgoing;
+mod published;
 mod strict;
 mod traps;
+
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
 
 /// One test for each line that must be refused: `name: line => byte, why;`.
 macro_rules! refused {
@@ -26,3 +30,13 @@ macro_rules! refused {
     )+};
 }
 use refused;
+
+/// The same cases in every run.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    }
+}

@@ -68,6 +68,8 @@ fn a_cancel_with_a_huge_watch_id_is_refused() {
 }
 
 proptest! {
+    #![proptest_config(crate::cases(256))]
+
     /// TRN-02
     #[test]
     fn whatever_the_texts_each_line_is_one_strict_object(id in any::<u64>(), text in any::<String>()) {

@@ -11,7 +11,7 @@ use rusqlite::ffi;
 
 use super::Inner;
 use super::locks::{Busy, Level};
-use super::ops::{Kind, Standing, Stop};
+use super::ops::{Kind, Stop};
 use super::pages::Pages;
 use super::shm::{Frozen, Shm};
 use super::tree::{File, Inode, READ, ROOT, WRITE, resolve};
@@ -143,8 +143,7 @@ impl Handle {
     pub(super) fn has_moved(&self) -> bool {
         let place = resolve(&self.disk.root, &self.path, ROOT, false);
         let inode = place.ok().and_then(|place| place.inode);
-        self.vfs.process.standing.get() == Standing::Alive
-            && !inode.is_some_and(|inode| Rc::ptr_eq(&inode, &self.inode))
+        self.vfs.process.alive.get() && !inode.is_some_and(|inode| Rc::ptr_eq(&inode, &self.inode))
     }
 
     pub(super) fn shm_map(
@@ -219,7 +218,7 @@ impl Handle {
         }
         // A failure has no way to show itself here; a process that is cut off lets go of the memory all the same.
         let _ = self.admit(Kind::ShmUnmap, 0, 0);
-        if self.vfs.process.standing.get() != Standing::Alive {
+        if !self.vfs.process.alive.get() {
             self.thaw();
             return Ok(());
         }
@@ -237,13 +236,12 @@ impl Handle {
     /// SQLite is done with the handle.
     pub(super) fn close(&self) {
         let _ = self.admit(Kind::Close, 0, 0);
-        match self.vfs.process.standing.get() {
-            Standing::Alive => {
-                self.leave_shm();
-                self.release();
-            }
-            // The locks of a refused process stay until it is ended.
-            Standing::Refused | Standing::Dead => self.thaw(),
+        if self.vfs.process.alive.get() {
+            self.leave_shm();
+            self.release();
+        } else {
+            // Its locks go when it is ended, not with its destructors.
+            self.thaw();
         }
     }
 
@@ -306,4 +304,37 @@ impl Drop for Handle {
 /// The code that SQLite wants for an answer.
 pub(super) fn code(answer: Answer) -> c_int {
     answer.map_or_else(|Stop(code)| code, |()| ffi::SQLITE_OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shm::Shm;
+    use super::super::{Disk, Node, Owner};
+    use super::*;
+
+    fn memory(disk: &Disk, path: &Path) -> Rc<Shm> {
+        let inode = disk.inode(path).expect("there");
+        inode.file().and_then(|file| file.shm.borrow().clone()).expect("in use")
+    }
+
+    #[test]
+    fn the_destructors_of_a_dead_process_leave_the_shared_memory_of_the_living_as_it_was() {
+        let (disk, path) = (Disk::new(), Path::new("/x/db"));
+        disk.put(Path::new("/x"), 5, 0o700, Node::Directory);
+        let open = |owner| disk.open_db(Owner(owner), 5, path).expect("opens");
+        let (killed, other) = (open(1), open(2));
+        killed.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE t (v)").expect("made");
+        other.execute_batch("SELECT * FROM t").expect("reads");
+        // More than the cache holds: frames are indexed in the shared memory before the commit. A rollback would take
+        // them out again.
+        killed
+            .execute_batch("PRAGMA cache_size=5; BEGIN; INSERT INTO t VALUES (zeroblob(200000))")
+            .expect("writes");
+        let before = memory(&disk, path).freeze();
+        disk.end(Owner(1));
+        drop(killed);
+        assert!(memory(&disk, path).freeze() == before);
+        other.execute_batch("INSERT INTO t VALUES (1)").expect("not busy");
+        assert!(memory(&disk, path).freeze() != before);
+    }
 }

@@ -49,11 +49,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mu_core::os::{EpochMs, FileFacts, FileKind};
-use nix::errno::Errno;
+pub use nix::errno::Errno;
 use rusqlite::{Connection, OpenFlags};
 
 use handle::Handle;
-use ops::{Counter, Process, Standing, Stop};
+use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
 use tree::{File, Inode, Place, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
@@ -122,7 +122,7 @@ impl Inner {
     /// Numbers an operation and asks whether it happens.
     fn admit(&self, process: &Process, op: (Kind, &Rc<Path>, u64, u64)) -> Result<(), Stop> {
         self.counter.admit(process, op, || {
-            process.standing.set(Standing::Refused);
+            process.alive.set(false);
             self.of(process.owner).iter().for_each(|handle| handle.freeze());
         })
     }
@@ -134,13 +134,13 @@ impl Inner {
     }
 
     fn process(&self, owner: Owner) -> Rc<Process> {
-        let alive = || Rc::new(Process { owner, standing: Cell::new(Standing::Alive) });
+        let alive = || Rc::new(Process { owner, alive: Cell::new(true) });
         self.processes.borrow_mut().entry(owner).or_insert_with(alive).clone()
     }
 
     /// The process is dead: first nothing that it does reaches the disk any more, then its locks go.
     fn end(&self, owner: Owner) {
-        self.process(owner).standing.set(Standing::Dead);
+        self.process(owner).alive.set(false);
         self.of(owner).iter().for_each(|handle| handle.bury());
     }
 
@@ -377,7 +377,8 @@ impl Disk {
     }
 
     /// From here on `judge` decides every operation, before it happens. It may use the disk, end processes and cut the
-    /// power; it must not panic, since SQLite is between it and whoever could catch it.
+    /// power; it must not panic, since SQLite is between it and whoever could catch it. One that owns a clone of the disk
+    /// keeps it alive until it is cleared.
     pub fn set_fault(&self, judge: Box<dyn FnMut(&DiskOp) -> Verdict>) {
         self.0.counter.set_judge(Some(judge));
     }
@@ -387,9 +388,14 @@ impl Disk {
         self.0.counter.set_judge(None);
     }
 
-    /// From here on `observer` sees every operation, before it is decided. It must not panic either.
+    /// From here on `observer` sees every operation, before it is decided. What holds for a fault holds for it.
     pub fn set_observer(&self, observer: Box<dyn FnMut(&DiskOp)>) {
         self.0.counter.set_observer(Some(observer));
+    }
+
+    /// Nobody watches any more.
+    pub fn clear_observer(&self) {
+        self.0.counter.set_observer(None);
     }
 
     /// The process is dead. First it is inert, then its locks go; the connections that it leaves behind can be dropped

@@ -125,21 +125,11 @@ pub enum Verdict {
 /// Why an operation does not happen: the code for SQLite.
 pub(super) struct Stop(pub(super) c_int);
 
-/// How a process stands to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Its operations happen.
-    Alive,
-    /// They no longer happen, but it still holds its locks.
-    Refused,
-    /// They no longer happen and its locks are gone.
-    Dead,
-}
-
 /// A simulated process as the disk knows it.
 pub(super) struct Process {
     pub(super) owner: Owner,
-    pub(super) standing: Cell<Standing>,
+    /// While it is not cut off: refused by a fault, ended, or without power. It never comes back.
+    pub(super) alive: Cell<bool>,
 }
 
 type Judge = Box<dyn FnMut(&DiskOp) -> Verdict>;
@@ -181,7 +171,7 @@ impl Counter {
         (kind, path, offset, len): (Kind, &Rc<Path>, u64, u64),
         refuse: impl FnOnce(),
     ) -> Result<(), Stop> {
-        if process.standing.get() != Standing::Alive {
+        if !process.alive.get() {
             return Err(Stop(kind.cut_off()));
         }
         let number = self.count.get() + 1;
@@ -192,11 +182,11 @@ impl Counter {
         let op = DiskOp { number, owner: process.owner, kind, path: path.clone(), offset, len };
         call(&self.observer, |observer| observer(&op));
         let verdict = call(&self.judge, |judge| judge(&op)).unwrap_or(Verdict::Go);
-        if verdict == Verdict::RefuseFromHere && process.standing.get() == Standing::Alive {
+        if verdict == Verdict::RefuseFromHere && process.alive.get() {
             refuse();
         }
         match verdict {
-            _ if process.standing.get() != Standing::Alive => Err(Stop(kind.cut_off())),
+            _ if !process.alive.get() => Err(Stop(kind.cut_off())),
             Verdict::Errno(errno) => Err(Stop(kind.code(errno))),
             Verdict::Go | Verdict::RefuseFromHere => Ok(()),
         }

@@ -71,6 +71,7 @@ pub(super) struct Shm {
 }
 
 /// The memory at the moment when a process was cut off.
+#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Frozen {
     turn: u64,
     regions: Vec<Vec<u8>>,

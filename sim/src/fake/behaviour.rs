@@ -16,6 +16,8 @@ use super::sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
 
 /// One write of a flood.
 const CHUNK: usize = 64 << 10;
+/// At most so many bytes are read at once.
+const READ: usize = 16 << 10;
 /// How long an escaped child lives: longer than mu may wait for anything in a handshake.
 const ESCAPED_MS: u64 = 20_000;
 
@@ -96,7 +98,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
             let steps = self.steps_of(&before_read, &self.own_reply());
             self.perform(None, steps.into()).await?;
         }
-        let mut buf = vec![0; CHUNK];
+        let mut buf = vec![0; READ];
         loop {
             self.run_due().await?;
             let next = self.queue.iter().map(|due| due.at).min();

@@ -159,10 +159,10 @@ macro_rules! catalogue {
             pub fn entry(&self) -> Entry {
                 match self { $($(
                     Act::$variant { .. } => Entry {
-                        name: $name,
+                        name: self.name(),
                         doc: $doc.trim_ascii(),
-                        topic: Topic::$topic,
-                        moments: $moments,
+                        topic: self.topic(),
+                        moments: self.moments(),
                         examples: examples!($variant $($($example),+)?),
                     },
                 )*)* }
@@ -171,6 +171,16 @@ macro_rules! catalogue {
             /// Its name.
             pub fn name(&self) -> &'static str {
                 match self { $($( Act::$variant { .. } => $name, )*)* }
+            }
+
+            /// What it is about.
+            pub fn topic(&self) -> Topic {
+                match self { $($( Act::$variant { .. } => Topic::$topic, )*)* }
+            }
+
+            /// When it can happen; the first is the natural moment.
+            pub fn moments(&self) -> &'static [When] {
+                match self { $($( Act::$variant { .. } => $moments, )*)* }
             }
         }
 

@@ -58,7 +58,7 @@ impl Fault {
 
     /// The moment at which it happens.
     pub fn moment(&self) -> When {
-        self.when.unwrap_or_else(|| self.act.entry().moments[0])
+        self.when.unwrap_or_else(|| self.act.moments()[0])
     }
 
     /// Whether it happens in the process that is the `start`-th of its plugin.
@@ -74,10 +74,9 @@ impl Fault {
     /// Refuses combinations that no run could show.
     pub fn check(&self) -> Result<(), Impossible> {
         let impossible = |key, reason: String| Err(Impossible { key, reason });
-        let entry = self.act.entry();
-        let (when, name) = (self.moment(), entry.name);
-        if !entry.moments.contains(&when) {
-            let possible: Vec<&str> = entry.moments.iter().map(|moment| moment.name()).collect();
+        let (when, name) = (self.moment(), self.act.name());
+        if !self.act.moments().contains(&when) {
+            let possible: Vec<&str> = self.act.moments().iter().map(|moment| moment.name()).collect();
             let possible = possible.join(", ");
             return impossible("when", format!("`{name}` cannot happen {}, but: {possible}", when.name()));
         }
@@ -114,7 +113,7 @@ impl Fault {
     }
 
     fn check_after(&self) -> Result<(), Impossible> {
-        let topic = self.act.entry().topic;
+        let topic = self.act.topic();
         let reason = if topic == Topic::Time {
             format!("`{}` is a time itself", self.act.name())
         } else if topic == Topic::Delivery {

@@ -58,7 +58,7 @@ pub enum Input {
 /// Where an output of a program started from outside goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// Collected: [`Machine::stdout`], [`Machine::stderr`].
+    /// Collected: [`super::Machine::stdout`], [`super::Machine::stderr`].
     #[default]
     Captured,
     /// Collected until this many bytes have come; then the reader is gone and a write fails with `EPIPE`.

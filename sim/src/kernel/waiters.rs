@@ -67,3 +67,48 @@ impl Waiters {
         self.list.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Bell(AtomicU32);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn one_wait_is_woken_once_and_only_for_its_key() {
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        let mut waiters = Waiters::default();
+        waiters.add(2, 7, 1, &waker);
+        waiters.wake(8);
+        assert_eq!(bell.0.load(Relaxed), 0);
+        waiters.wake(7);
+        waiters.wake(7);
+        assert_eq!(bell.0.load(Relaxed), 1);
+        waiters.add(2, 7, 2, &waker);
+        waiters.add(2, 7, 2, &waker);
+        waiters.wake(7);
+        assert_eq!(bell.0.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn a_place_that_is_waited_at_again_and_again_does_not_grow() {
+        let mut waiters = Waiters::default();
+        for poll in 0..100 {
+            waiters.add(2, 0, poll, &Waker::from(Arc::new(Bell::default())));
+            waiters.wake(0);
+        }
+        assert_eq!(waiters.list.len(), 1);
+    }
+}

@@ -106,15 +106,12 @@ impl Real {
 
     /// Processes of this world that live, mu among them.
     fn living(&self) -> BTreeSet<i32> {
-        let needle = format!("{MARK}={}\0", self.mark).into_bytes();
-        let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
-        processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid: &i32| {
-                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
-            })
-            .collect()
+        marked(&format!("{}\0", self.mark))
+    }
+
+    /// Processes that live and come from any world that this process has made.
+    pub fn left_behind() -> BTreeSet<i32> {
+        marked(&format!("{}-", std::process::id()))
     }
 
     /// Looks for what is left, ends it, and asks the oracles that need no trace. `stubborn` and `leaky` as for the
@@ -226,6 +223,19 @@ impl Real {
         fs::set_permissions(&path, mode)?;
         if file.owner == Owner::Other { chown(&path, Some(65_534), None) } else { Ok(()) }
     }
+}
+
+/// Processes that live and whose mark begins like this.
+fn marked(mark: &str) -> BTreeSet<i32> {
+    let needle = format!("{MARK}={mark}").into_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
+        })
+        .collect()
 }
 
 fn is_zombie(pid: i32) -> bool {

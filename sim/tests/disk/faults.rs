@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mu_sim::disk::{Disk, DiskOp, Kind, Owner, Verdict};
-use nix::errno::Errno;
+use mu_sim::disk::{Disk, DiskOp, Errno, Kind, Owner, Verdict};
 use rusqlite::ErrorCode;
 
 use crate::{USER, database, empty, failure, open, prepared, rows, rows_of};
@@ -244,5 +243,8 @@ fn the_observer_may_read_the_disk() {
     }));
     open(&disk, 2).execute_batch("INSERT INTO t VALUES (3,'c')").expect("commits");
     assert_eq!(sizes.borrow().first(), Some(&3), "the database, its WAL and its shared memory");
-    disk.set_observer(Box::new(|_| ()));
+    let before = sizes.borrow().len();
+    disk.clear_observer();
+    open(&disk, 3).execute_batch("DELETE FROM t").expect("commits");
+    assert_eq!(sizes.borrow().len(), before, "nobody watches any more");
 }

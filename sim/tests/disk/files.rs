@@ -4,9 +4,8 @@ use std::io;
 use std::path::Path;
 
 use mu_core::os::{FileFacts, FileKind};
-use mu_sim::disk::{Disk, Node, Owner};
-use nix::errno::Errno;
-use rusqlite::ErrorCode;
+use mu_sim::disk::{Disk, Errno, Node, Owner};
+use rusqlite::{Error, ErrorCode};
 
 use crate::{USER, database, empty, failure, open, prepared, rows, try_rows};
 
@@ -244,8 +243,11 @@ fn a_renamed_file_keeps_its_bytes_and_replaces_the_other() {
 fn a_database_that_was_removed_under_a_connection_is_not_written_to() {
     let disk = prepared();
     let db = open(&disk, 2);
+    db.execute_batch("PRAGMA journal_mode=DELETE").expect("changes");
     assert_eq!(rows(&db), "1a 2b");
     disk.remove(database()).expect("there");
     assert!(disk.bytes(database()).is_none());
     assert_eq!(rows(&db), "1a 2b", "the open file is still there");
+    let Err(Error::SqliteFailure(error, _)) = db.execute("DELETE FROM t", []) else { panic!("written") };
+    assert_eq!(error.extended_code, rusqlite::ffi::SQLITE_READONLY_DBMOVED);
 }

@@ -1,5 +1,6 @@
 //! The scenario format: what it reads, what it refuses and where, what it writes.
 
+mod damage;
 mod expect;
 mod read;
 mod refuse;
