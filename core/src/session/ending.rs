@@ -60,8 +60,12 @@ impl fmt::Display for BreakReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BreakReason::Invalid(invalid) => invalid.fmt(f),
-            BreakReason::NoSuchCall { id } => write!(f, "a reply with id {id}, which no pending request has"),
-            BreakReason::NoSuchWatch => write!(f, "a notification for a watch that was never started"),
+            BreakReason::NoSuchCall { id } => {
+                write!(f, "a reply with id {id}, which no pending request has (TRN-16)")
+            }
+            BreakReason::NoSuchWatch => {
+                write!(f, "a notification for a watch that was never started (A-13)")
+            }
         }
     }
 }
