@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Until, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -100,7 +100,8 @@ pub struct Played {
 /// # Errors
 /// The scenario asks for what this world cannot do, which is a mistake in the file.
 pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
-    let mut world = Simulated::new(Options::new(scenario.seed));
+    let options = Options { short_io: scenario.short_io, ..Options::new(scenario.seed) };
+    let mut world = Simulated::new(options);
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
@@ -148,19 +149,20 @@ struct Traits {
 
 impl Traits {
     fn of(faults: &[Fault]) -> Traits {
-        let is_stubborn = |act: &Act| {
-            matches!(
+        let is_stubborn = |act: &Act| match act {
+            // Such a child ends with the stdin that it holds.
+            Act::LeaveChild(child) => child.until != Until::Eof,
+            act => matches!(
                 act,
                 Act::StdinUnread
                     | Act::StdinClosed
                     | Act::IgnoreStop
                     | Act::StopSelf
-                    | Act::LeaveChild(_)
                     | Act::ExitLeavingStdoutHeld(_)
                     | Act::ExitLeavingEscaped(_)
                     | Act::DelayMs(_)
                     | Act::DribbleMs(_)
-            )
+            ),
         };
         let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
         let escapes = |act: &Act| match act {
@@ -197,10 +199,21 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         world.install(name, &table.file)?;
         world.set_plan(name, plan(name, table, &scenario.faults)?)?;
     }
+    let mut plugins = scenario.plugins.clone();
+    let mut faults: &[Fault] = &scenario.faults;
     let mut findings = Vec::new();
     let mut begun: Vec<Begun<'_>> = Vec::new();
     for (index, step) in scenario.steps.iter().enumerate() {
-        change(scenario, step, world)?;
+        plugins.extend(step.plan.clone());
+        let mut changed: Vec<&String> = step.plan.keys().collect();
+        if step.calm && !faults.is_empty() {
+            faults = &[];
+            changed = plugins.keys().collect();
+        }
+        for name in changed {
+            world.set_plan(name, plan(name, &plugins[name], faults)?)?;
+        }
+        change(step, world)?;
         if let Some(argv) = step.argv(&|what| world.place(what)) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
@@ -238,10 +251,7 @@ fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Canno
     Plan::new(name, table, faults, &schema).map_err(|error| Cannot(error.to_string()))
 }
 
-fn change(scenario: &Scenario, step: &Step, world: &mut impl World) -> Result<(), Cannot> {
-    for (name, table) in &step.plan {
-        world.set_plan(name, plan(name, table, &scenario.faults)?)?;
-    }
+fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     for (name, file) in &step.file {
         world.install(name, file)?;
     }

