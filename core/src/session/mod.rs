@@ -95,7 +95,7 @@ enum State {
     Grace(Cause),
     /// SIGKILL was sent.
     Killed(Cause),
-    Ended(Ending),
+    Ended(Box<Ending>),
 }
 
 /// A request that has no answer yet.
@@ -208,10 +208,8 @@ impl Session {
 
     /// Bytes came from the plugin's stdout.
     pub fn stdout(&mut self, now: Mono, bytes: &[u8]) {
-        if self.stdout_bytes == 0 && !self.stdin_open {
-            self.late_bytes = bytes.len() as u64;
-        }
-        self.stdout_bytes += bytes.len() as u64;
+        let count = if self.stdin_open { &mut self.stdout_bytes } else { &mut self.late_bytes };
+        *count += bytes.len() as u64;
         let room = FIRST_BYTES - self.first_bytes.len();
         self.first_bytes.extend_from_slice(&bytes[..room.min(bytes.len())]);
 
@@ -224,6 +222,10 @@ impl Session {
                 Some(Ok(line)) => match envelope::parse(line) {
                     Err(invalid) => Some(BreakReason::Invalid(invalid)),
                     Ok(Incoming::Notification { .. }) => Some(BreakReason::NoSuchWatch),
+                    // A request that still waits for the pipe cannot have an answer (TRN-16).
+                    Ok(Incoming::Reply { id, .. }) if self.outbox.holds_unsent(id) => {
+                        Some(BreakReason::NoSuchCall { id })
+                    }
                     Ok(Incoming::Reply { id, body }) => match self.pending.remove(&id) {
                         None => Some(BreakReason::NoSuchCall { id }),
                         Some(Pending::Initialize) => {
@@ -342,7 +344,7 @@ impl Session {
         let cause = std::mem::replace(cause, Cause::Done);
         self.pending.clear();
         self.actions.push_back(Action::Reap);
-        self.state = State::Ended(Ending {
+        self.state = State::Ended(Box::new(Ending {
             cause,
             exit,
             grace_over: self.grace_over,
@@ -352,7 +354,7 @@ impl Session {
             first_bytes: std::mem::take(&mut self.first_bytes),
             declaration: self.declaration.take(),
             stderr: StderrLine::default(),
-        });
+        }));
     }
 }
 

@@ -106,15 +106,12 @@ impl Real {
 
     /// Processes of this world that live, mu among them.
     fn living(&self) -> BTreeSet<i32> {
-        let needle = format!("{MARK}={}\0", self.mark).into_bytes();
-        let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
-        processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid: &i32| {
-                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
-            })
-            .collect()
+        marked(&format!("{}\0", self.mark))
+    }
+
+    /// Processes that live and come from any world that this process has made.
+    pub fn left_behind() -> BTreeSet<i32> {
+        marked(&format!("{}-", std::process::id()))
     }
 
     /// Looks for what is left, ends it, and asks the oracles that need no trace. `stubborn` and `leaky` as for the
@@ -228,6 +225,19 @@ impl Real {
     }
 }
 
+/// Processes that live and whose mark begins like this.
+fn marked(mark: &str) -> BTreeSet<i32> {
+    let needle = format!("{MARK}={mark}").into_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
+        })
+        .collect()
+}
+
 fn is_zombie(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
@@ -293,12 +303,13 @@ impl World for Real {
             }
             Db::ReadOnly => {
                 not_as_root("a read-only file")?;
-                mode(&self.db(), 0o400)?;
+                // There may be none yet.
+                let _ = mode(&self.db(), 0o400);
                 mode(&self.state(), 0o500)?;
             }
             Db::Unreadable => {
                 not_as_root("an unreadable file")?;
-                mode(&self.db(), 0o000)?;
+                let _ = mode(&self.db(), 0o000);
             }
             Db::Directory => {
                 self.remove_db();

@@ -215,10 +215,11 @@ impl World for Simulated {
                 connection.pragma_update(None, "user_version", 1_000_000).map_err(sqlite)?;
             }
             Db::ReadOnly => {
-                disk.set_mode(file, 0o400).map_err(io)?;
+                // There may be none yet.
+                let _ = disk.set_mode(file, 0o400);
                 disk.set_mode(Path::new(STATE), 0o500).map_err(io)?;
             }
-            Db::Unreadable => disk.set_mode(file, 0o000).map_err(io)?,
+            Db::Unreadable => drop(disk.set_mode(file, 0o000)),
             Db::Directory => {
                 self.remove_db();
                 disk.put(file, USER, 0o700, Node::Directory);
