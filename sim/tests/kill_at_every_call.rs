@@ -1,7 +1,7 @@
 //! mu is killed by SIGKILL at each of its calls to the operating system in turn, and made to panic at each, first while
 //! it adds a plugin and then while it checks two. Every oracle holds, and the same verbs run again come out right.
 
-use mu_sim::play;
+use mu_sim::play::{self, Setting, Show};
 use mu_sim::scenario::{Scenario, is_rule};
 
 fn scenario(end: &str, add_at: u64, check_at: u64) -> Scenario {
@@ -39,7 +39,7 @@ fn sweep(end: &str) {
     let mut at = 0;
     loop {
         at += 1;
-        let played = play::simulated(&scenario(end, at, at), true).expect("the machine can do that");
+        let played = play::simulated(&scenario(end, at, at), Setting { show: Show::Transcript, drawn: false }).expect("the machine can do that");
         let transcript = played.transcript.expect("it was asked for");
         assert!(played.findings.is_empty(), "{end} = {at}: {:#?}\n{transcript}", played.findings);
         let word = if end == "kill_at_call" { "FAULT SIGKILL at call" } else { "FAULT panic at call" };
