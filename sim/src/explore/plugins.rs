@@ -95,7 +95,8 @@ pub(super) fn sound(stream: &mut Stream, name: &str) -> PluginTable {
         members(&mut table, Seam::Link).insert("maxScriptBytes".into(), Value::from(bytes as i64));
     }
     if stream.chance(1, 4) {
-        table.declare = Some(Table::from_iter([("instance".to_owned(), Value::from(instance(stream, name)))]));
+        table.declare =
+            Some(Table::from_iter([("instance".to_owned(), Value::from(instance(stream, name)))]));
     }
     table
 }
@@ -168,7 +169,8 @@ fn members(table: &mut PluginTable, seam: Seam) -> &mut Table {
 
 /// A TOML value as it stands behind a key.
 fn parse(value: &str) -> Value {
-    let mut table: Table = toml::from_str(&format!("value = {value}")).expect("these values are written here");
+    let mut table: Table =
+        toml::from_str(&format!("value = {value}")).expect("these values are written here");
     table.remove("value").expect("it was just read")
 }
 

@@ -150,6 +150,7 @@ impl Real {
                 stdout: ended.stdout.clone(),
                 stderr: ended.stderr.clone(),
                 exit: Some(ended.exit),
+                crash: false,
                 heard: one.heard,
             };
             oracle::answers::check(&ran, &mut self.found);
