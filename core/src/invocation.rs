@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mu_protocol::declaration::Declaration;
-use mu_protocol::load::Seam;
+use mu_protocol::load::{self, Registration, Seam};
 use mu_protocol::schema::SCHEMA_DIGEST;
 
-use crate::os::{Env, Exec, Os, Signal};
+use crate::os::{Env, Exec, Mono, Os, Signal};
 use crate::session::{Cause, Ending, Expected, Process, Session, Status};
 use crate::start_error::Failure;
 pub use crate::start_error::StartError;
@@ -85,15 +85,32 @@ struct Inner<O: Os> {
 
 struct Plugin<O: Os> {
     process: Option<Process<O>>,
-    /// How its latest process ended.
+    /// Somebody is starting it.
+    starting: bool,
+    /// How often it was started.
+    starts: u64,
+    /// How the latest of its processes to end ended.
     ended: Option<Ending>,
     /// Why it may not be started again in this invocation (TRN-20, A-71).
     refused: Option<StartError>,
 }
 
+impl<O: Os> Inner<O> {
+    /// Wakes whatever part of the verb waits for a change.
+    fn wake(&mut self) {
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    fn wait(&mut self, waker: &Waker) {
+        if !self.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+            self.waiting.push(waker.clone());
+        }
+    }
+}
+
 impl<O: Os> Default for Plugin<O> {
     fn default() -> Self {
-        Plugin { process: None, ended: None, refused: None }
+        Plugin { process: None, starting: false, starts: 0, ended: None, refused: None }
     }
 }
 
@@ -144,39 +161,21 @@ impl<O: Os> Invocation<O> {
         output.expect("the loop ends only after the verb")
     }
 
-    /// Starts a plugin: trust checks, exec, handshake, load rules (HSK-09).
+    /// Starts a plugin: trust checks, exec, handshake, load rules (HSK-09). One that runs already is taken as it is, when
+    /// it declares what is needed; one that is being started or stopped is waited for.
     ///
     /// # Errors
     /// Says why there is no plugin to talk to. Its process, if there was one, is stopped and its group empty.
     pub async fn start(&self, start: Start) -> Result<Declaration, StartError> {
-        if let Some(refused) = self.with(&start.name, |plugin| plugin.refused.clone()) {
-            return Err(refused);
+        let _turn = self.turn(&start.name).await;
+        if let Some(answer) = self.with(&start.name, |plugin| plugin.known(&start)) {
+            return answer;
         }
-        let child = match self.exec(&start).await {
-            Ok(child) => child,
-            Err(error) => {
-                if let StartError::Untrusted(_) = error {
-                    self.with(&start.name, |plugin| plugin.refused = Some(error.clone()));
-                }
-                return Err(error);
+        if let Err(error) = self.exec(&start).await {
+            if let StartError::Untrusted(_) = error {
+                self.with(&start.name, |plugin| plugin.refused = Some(error.clone()));
             }
-        };
-        let expected = Expected {
-            name: start.name.clone(),
-            needs: start.needs.clone(),
-            schema_digest: SCHEMA_DIGEST,
-            recorded: start.recorded.clone(),
-        };
-        {
-            let mut inner = self.inner.borrow_mut();
-            let id = inner.next_id;
-            inner.next_id += 1;
-            let session = Session::start(self.os.now(), id, expected);
-            let plugin = inner.plugins.entry(start.name.clone()).or_default();
-            debug_assert!(plugin.process.is_none(), "one process of a plugin at a time");
-            plugin.process = Some(Process::new(child, session));
-            plugin.ended = None;
-            inner.touched = true;
+            return Err(error);
         }
         let ended = self
             .until(|inner| {
@@ -188,38 +187,50 @@ impl<O: Os> Invocation<O> {
                 }
             })
             .await;
-        let ending = match ended {
-            Ok(declaration) => return Ok(declaration),
-            Err(ending) => ending,
-        };
-        // A valid answer given before the leader's exit is an answer.
-        if let (Cause::LeaderExited | Cause::StdoutClosed, Some(declaration)) =
-            (&ending.cause, &ending.declaration)
-        {
-            return Ok(declaration.clone());
+        match ended {
+            Ok(declaration) => Ok(declaration),
+            // A valid answer given before the leader's exit is an answer.
+            Err(Ending {
+                cause: Cause::LeaderExited | Cause::StdoutClosed,
+                declaration: Some(declaration),
+                ..
+            }) => Ok(declaration),
+            Err(ending) => Err(StartError::from_ending(&ending)),
         }
-        let error = StartError::from_ending(&ending);
-        if matches!(ending.cause, Cause::Refused(_) | Cause::Broken(_)) {
-            self.with(&start.name, |plugin| plugin.refused = Some(error.clone()));
-        }
-        Err(error)
     }
 
     /// The ordinary stop sequence (PRC-07). Returns when the group is empty; a plugin that does not run is `Clean`.
     pub async fn stop(&self, name: &str) -> Stopped {
         let now = self.os.now();
-        self.with(name, |plugin| {
+        let which = self.with(name, |plugin| {
             if let Some(process) = &mut plugin.process {
                 process.session().stop(now, Cause::Done);
             }
+            plugin.starts
         });
         self.until(|inner| {
             let plugin = inner.plugins.get(name).expect("it was just looked up");
-            match (&plugin.process, &plugin.ended) {
-                (Some(_), _) => None,
-                (None, Some(ending)) if ending.grace_over => Some(Stopped::Killed),
-                (None, _) => Some(Stopped::Clean),
+            if plugin.process.is_some() && plugin.starts == which {
+                return None;
             }
+            let killed = plugin.ended.as_ref().is_some_and(|ending| ending.grace_over);
+            Some(if killed { Stopped::Killed } else { Stopped::Clean })
+        })
+        .await
+    }
+
+    /// Waits until the clock shows `at`.
+    ///
+    /// # Errors
+    /// The terminating signal that has come before.
+    pub async fn sleep_until(&self, at: Mono) -> Result<(), Signal> {
+        let mut sleep = self.os.sleep_until(at);
+        poll_fn(|cx| {
+            if let Some(signal) = self.signal() {
+                return Poll::Ready(Err(signal));
+            }
+            self.inner.borrow_mut().wait(cx.waker());
+            Pin::new(&mut sleep).poll(cx).map(Ok)
         })
         .await
     }
@@ -236,7 +247,25 @@ impl<O: Os> Invocation<O> {
         }
     }
 
-    async fn exec(&self, start: &Start) -> Result<O::Child, StartError> {
+    /// Waits until nobody is starting or stopping the plugin. Nobody else is until the result is dropped.
+    async fn turn<'a>(&'a self, name: &'a str) -> Turn<'a, O> {
+        self.until(|inner| {
+            let plugin = inner.plugins.entry(name.to_owned()).or_default();
+            let changes = match plugin.process.as_mut().map(|process| process.session().status()) {
+                None | Some(Status::Ready(_)) => false,
+                Some(_) => true,
+            };
+            if plugin.starting || changes {
+                return None;
+            }
+            plugin.starting = true;
+            Some(())
+        })
+        .await;
+        Turn { invocation: self, name }
+    }
+
+    async fn exec(&self, start: &Start) -> Result<(), StartError> {
         let exec = Exec {
             argv: start.argv.iter().map(OsString::from).collect(),
             env: plugin_environment(self.os.env()),
@@ -244,23 +273,46 @@ impl<O: Os> Invocation<O> {
         let argv0 = start.argv.first().map_or("", String::as_str);
         let mut pauses = BUSY_PAUSES_MS.iter();
         loop {
-            if let Some(signal) = self.signal() {
-                return Err(StartError::Interrupted(signal));
-            }
+            self.look_for_signals().await.map_err(StartError::Interrupted)?;
             trust::check(&self.os, &start.name, argv0)?; // REG-08
+            // The verb or the file system may have taken long.
+            self.look_for_signals().await.map_err(StartError::Interrupted)?;
+            let now = self.os.now();
             let error = match self.os.spawn(&exec) {
-                Ok(child) => return Ok(child),
+                // No call to the system comes between: a process that nobody knows could not be killed (PRC-13).
+                Ok(child) => {
+                    self.adopt(child, now, start);
+                    return Ok(());
+                }
                 Err(error) => error,
             };
             match pauses.next() {
                 Some(pause) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                    self.os.sleep_until(self.os.now() + Duration::from_millis(*pause)).await;
+                    let until = now + Duration::from_millis(*pause);
+                    self.sleep_until(until).await.map_err(StartError::Interrupted)?;
                 }
                 _ => {
                     return Err(StartError::Failed(Failure::exec(argv0, &error)));
                 }
             }
         }
+    }
+
+    fn adopt(&self, child: O::Child, now: Mono, start: &Start) {
+        let expected = Expected {
+            name: start.name.clone(),
+            needs: start.needs.clone(),
+            schema_digest: SCHEMA_DIGEST,
+            recorded: start.recorded.clone(),
+        };
+        let mut inner = self.inner.borrow_mut();
+        let session = Session::start(now, inner.next_id, expected);
+        inner.next_id += 1;
+        let plugin = inner.plugins.entry(start.name.clone()).or_default();
+        debug_assert!(plugin.process.is_none(), "one process of a plugin at a time");
+        plugin.process = Some(Process::new(child, session));
+        plugin.starts += 1;
+        inner.touched = true;
     }
 
     fn stop_all(&self, cause: Cause) {
@@ -272,47 +324,56 @@ impl<O: Os> Invocation<O> {
         }
     }
 
-    /// Everything that can move without the verb: bytes and exits first, then signals, then timers.
-    fn drive(&self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        loop {
-            let mut moved = false;
-            {
-                let mut inner = self.inner.borrow_mut();
-                for plugin in inner.plugins.values_mut() {
-                    if let Some(process) = &mut plugin.process {
-                        moved |= process.poll(&self.os, cx);
-                    }
-                }
-            }
-            while let Poll::Ready(signal) = self.os.poll_signal(cx) {
-                moved = true;
-                if self.signal().is_none() {
-                    self.inner.borrow_mut().signal = Some(signal);
-                    self.stop_all(Cause::Signal(signal)); // PRC-09
-                } // later ones are absorbed (PRC-11)
-            }
-            let mut inner = self.inner.borrow_mut();
-            if !moved {
-                for plugin in inner.plugins.values_mut() {
-                    if let Some(process) = &mut plugin.process {
-                        moved |= process.poll_timer(&self.os, cx);
-                    }
-                }
-            }
-            for plugin in inner.plugins.values_mut() {
-                if plugin.process.as_ref().is_some_and(Process::has_ended) {
-                    plugin.ended = plugin.process.take().and_then(|process| process.ending());
-                }
-            }
-            if !moved {
-                return any;
-            }
-            any = true;
-            for waker in inner.waiting.drain(..) {
-                waker.wake();
+    /// Takes the signals that have arrived by now. The first begins the stop of every plugin (PRC-09), later ones are
+    /// absorbed (PRC-11).
+    fn poll_signals(&self, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while let Poll::Ready(signal) = self.os.poll_signal(cx) {
+            moved = true;
+            if self.signal().is_none() {
+                self.inner.borrow_mut().signal = Some(signal);
+                self.stop_all(Cause::Signal(signal));
             }
         }
+        moved
+    }
+
+    /// Whether a signal has come, as of this moment and not of the driver's last turn: whatever the verb did since may
+    /// have taken long.
+    async fn look_for_signals(&self) -> Result<(), Signal> {
+        poll_fn(|cx| {
+            let moved = self.poll_signals(cx);
+            let mut inner = self.inner.borrow_mut();
+            // The driver must look again itself, to be woken by the next one.
+            inner.touched = true;
+            if moved {
+                inner.wake();
+            }
+            Poll::Ready(inner.signal.map_or(Ok(()), Err))
+        })
+        .await
+    }
+
+    /// One turn of everything that can move without the verb: bytes and exits, then signals, then what mu has to say,
+    /// then timers. Each plugin takes in no more than its pipes can hold, so that none keeps the others, the timers or
+    /// the verb from their turn.
+    fn drive(&self, cx: &mut Context<'_>) -> bool {
+        let mut moved = self.each(|process| process.poll_events(&self.os, cx));
+        moved |= self.poll_signals(cx);
+        moved |= self.each(|process| process.send(&self.os, cx));
+        moved |= self.each(|process| process.poll_timer(&self.os, cx));
+        if moved {
+            let mut inner = self.inner.borrow_mut();
+            inner.plugins.values_mut().for_each(Plugin::note_end);
+            inner.wake();
+        }
+        moved
+    }
+
+    fn each(&self, mut f: impl FnMut(&mut Process<O>) -> bool) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        let processes = inner.plugins.values_mut().filter_map(|plugin| plugin.process.as_mut());
+        processes.fold(false, |moved, process| f(process) | moved)
     }
 
     fn with<T>(&self, name: &str, f: impl FnOnce(&mut Plugin<O>) -> T) -> T {
@@ -328,7 +389,7 @@ impl<O: Os> Invocation<O> {
             match f(&mut inner) {
                 Some(value) => Poll::Ready(value),
                 None => {
-                    inner.waiting.push(cx.waker().clone());
+                    inner.wait(cx.waker());
                     Poll::Pending
                 }
             }
@@ -337,8 +398,52 @@ impl<O: Os> Invocation<O> {
     }
 }
 
+impl<O: Os> Plugin<O> {
+    /// What is to be said to a start without starting anything.
+    fn known(&mut self, start: &Start) -> Option<Result<Declaration, StartError>> {
+        if let Some(refused) = &self.refused {
+            return Some(Err(refused.clone()));
+        }
+        let Some(Status::Ready(declaration)) =
+            self.process.as_mut().map(|process| process.session().status())
+        else {
+            return None;
+        };
+        let registration = Registration { name: &start.name, needs: &start.needs };
+        let ruling = load::lacks_nothing(declaration, &registration);
+        Some(ruling.map(|()| declaration.clone()).map_err(StartError::Refused))
+    }
+
+    /// Takes leave of a process that has ended. One that broke, or that a load rule refused, was the last of this
+    /// invocation (TRN-20, A-71).
+    fn note_end(&mut self) {
+        let Some(ending) = self.process.as_ref().and_then(Process::ending) else { return };
+        self.process = None;
+        if matches!(ending.cause, Cause::Refused(_) | Cause::Broken(_)) {
+            self.refused = Some(StartError::from_ending(&ending));
+        }
+        self.ended = Some(ending);
+    }
+}
+
+/// The right to start one plugin.
+struct Turn<'a, O: Os> {
+    invocation: &'a Invocation<O>,
+    name: &'a str,
+}
+
+impl<O: Os> Drop for Turn<'_, O> {
+    fn drop(&mut self) {
+        self.invocation.with(self.name, |plugin| plugin.starting = false);
+        self.invocation.inner.borrow_mut().wake();
+    }
+}
+
 /// mu's environment without what is local to mu (PRC-04, PRC-05).
 fn plugin_environment(env: &Env) -> Vec<(OsString, OsString)> {
     let local = |name: &OsStr| LOCAL_ONLY.iter().any(|only| name == *only);
     env.vars.iter().filter(|(name, _)| !local(name)).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,9 +44,9 @@ pub enum Failure {
     },
     /// Nothing came in time (HSK-08).
     Silent {
-        /// Bytes that came, none of them ending a line.
+        /// Bytes that came in time, none of them ending a line.
         stdout_bytes: u64,
-        /// Size of what came once stdin was closed.
+        /// Bytes that came once stdin was closed.
         late_bytes: u64,
         /// First line of its stderr.
         stderr: Option<String>,
@@ -57,6 +57,8 @@ pub enum Failure {
         stdout_closed: bool,
         /// How the leader ended.
         exit: Exit,
+        /// It lived on, and was killed at the end of the grace.
+        killed: bool,
         /// Bytes that came, none of them ending a line.
         stdout_bytes: u64,
         /// First line of its stderr.
@@ -81,13 +83,16 @@ impl StartError {
                 Failure::Broken { what: what.clone(), hint, stderr }
             }
             Cause::HandshakeDeadline => {
-                let late_bytes = ending.late_bytes;
-                let stdout_bytes = if late_bytes > 0 { 0 } else { ending.stdout_bytes };
+                let Ending { stdout_bytes, late_bytes, .. } = *ending;
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
             Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
-                stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
+                // A process that ends loses stdin, then stdout, and only then can its exit be seen. One that closed its
+                // stdout and lives on can still be written to.
+                stdout_closed: matches!(ending.cause, Cause::StdoutClosed)
+                    && (ending.grace_over || !ending.stdin_broken),
                 exit: ending.exit,
+                killed: ending.grace_over,
                 stdout_bytes: ending.stdout_bytes,
                 stderr,
             },
@@ -158,23 +163,24 @@ impl fmt::Display for Failure {
             }
             Failure::Silent { stdout_bytes, late_bytes, stderr } => {
                 let seconds = HANDSHAKE.as_secs();
-                match (*late_bytes, *stdout_bytes) {
+                match (*stdout_bytes, *late_bytes) {
                     (0, 0) => write!(f, "nothing came on its stdout within {seconds} s of initialize")?,
-                    (0, seen) => write!(
-                        f,
-                        "{seen} bytes but no end of line came within {seconds} s of initialize; end each message with a newline"
-                    )?,
-                    (late, _) => write!(
+                    (0, late) => write!(
                         f,
                         "nothing came within {seconds} s of initialize, and {late} bytes once stdin was closed; flush after each line"
+                    )?,
+                    (seen, _) => write!(
+                        f,
+                        "{seen} bytes but no end of line came within {seconds} s of initialize; end each message with a newline"
                     )?,
                 }
                 stderr
             }
-            Failure::Ended { stdout_closed, exit, stdout_bytes, stderr } => {
+            Failure::Ended { stdout_closed, exit, killed, stdout_bytes, stderr } => {
                 let ended = match exit {
+                    _ if *killed => "had to be killed".to_owned(),
                     Exit::Status(status) => format!("exited with status {status}"),
-                    Exit::Signal(number) => format!("was ended by signal {number}"),
+                    Exit::Signal(number) => format!("was ended by {}", signal_name(*number)),
                 };
                 if *stdout_closed {
                     write!(f, "it closed its stdout before it answered initialize, and {ended}")?;
@@ -193,4 +199,23 @@ impl fmt::Display for Failure {
             None => Ok(()),
         }
     }
+}
+
+/// A signal by its number and, for those with one number on every Unix, its name.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    format!("signal {number} ({name})")
 }

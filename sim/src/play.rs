@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -100,12 +100,13 @@ pub struct Played {
 /// # Errors
 /// The scenario asks for what this world cannot do, which is a mistake in the file.
 pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
-    let mut world = Simulated::new(Options::new(scenario.seed));
+    let options = Options { short_io: scenario.short_io, ..Options::new(scenario.seed) };
+    let mut world = Simulated::new(options);
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
     }
-    let traits = Traits::of(&scenario.faults);
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky);
     findings.extend(violations.into_iter().map(Finding::Violation));
     let machine = world.machine();
@@ -130,7 +131,7 @@ pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot
 pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Cannot> {
     let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
     let (mut findings, fired) = play(scenario, &mut world)?;
-    let traits = Traits::of(&scenario.faults);
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky, traits.escaping);
     findings.extend(violations.into_iter().map(Finding::Violation));
     Ok(Played { findings, fired, ..Played::default() })
@@ -147,20 +148,22 @@ struct Traits {
 }
 
 impl Traits {
-    fn of(faults: &[Fault]) -> Traits {
-        let is_stubborn = |act: &Act| {
-            matches!(
+    fn of(scenario: &Scenario) -> Traits {
+        let faults = &scenario.faults;
+        let is_stubborn = |act: &Act| match act {
+            // Such a child ends with the stdin that it holds.
+            Act::LeaveChild(child) => child.until != Until::Eof,
+            act => matches!(
                 act,
                 Act::StdinUnread
                     | Act::StdinClosed
                     | Act::IgnoreStop
                     | Act::StopSelf
-                    | Act::LeaveChild(_)
                     | Act::ExitLeavingStdoutHeld(_)
                     | Act::ExitLeavingEscaped(_)
                     | Act::DelayMs(_)
                     | Act::DribbleMs(_)
-            )
+            ),
         };
         let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
         let escapes = |act: &Act| match act {
@@ -168,12 +171,11 @@ impl Traits {
             Act::LeaveChild(child) => child.group == Group::Setsid,
             _ => false,
         };
+        let by_fault = faults.iter().filter(|one| is_stubborn(&one.act)).map(|one| &one.plugin);
+        let signals = scenario.steps.iter().flat_map(|step| &step.signal);
+        let by_signal = signals.filter(|one| one.what == Sig::Stop).map(|one| &one.to);
         Traits {
-            stubborn: faults
-                .iter()
-                .filter(|one| is_stubborn(&one.act))
-                .map(|one| one.plugin.clone())
-                .collect(),
+            stubborn: by_fault.chain(by_signal).cloned().collect(),
             leaky: faults.iter().any(|one| is_leaky(&one.act)),
             escaping: faults.iter().any(|one| escapes(&one.act)),
         }
@@ -197,10 +199,21 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         world.install(name, &table.file)?;
         world.set_plan(name, plan(name, table, &scenario.faults)?)?;
     }
+    let mut plugins = scenario.plugins.clone();
+    let mut faults: &[Fault] = &scenario.faults;
     let mut findings = Vec::new();
     let mut begun: Vec<Begun<'_>> = Vec::new();
     for (index, step) in scenario.steps.iter().enumerate() {
-        change(scenario, step, world)?;
+        plugins.extend(step.plan.clone());
+        let mut changed: Vec<&String> = step.plan.keys().collect();
+        if step.calm && !faults.is_empty() {
+            faults = &[];
+            changed = plugins.keys().collect();
+        }
+        for name in changed {
+            world.set_plan(name, plan(name, &plugins[name], faults)?)?;
+        }
+        change(step, world)?;
         if let Some(argv) = step.argv(&|what| world.place(what)) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
@@ -238,10 +251,7 @@ fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Canno
     Plan::new(name, table, faults, &schema).map_err(|error| Cannot(error.to_string()))
 }
 
-fn change(scenario: &Scenario, step: &Step, world: &mut impl World) -> Result<(), Cannot> {
-    for (name, table) in &step.plan {
-        world.set_plan(name, plan(name, table, &scenario.faults)?)?;
-    }
+fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     for (name, file) in &step.file {
         world.install(name, file)?;
     }

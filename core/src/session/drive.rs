@@ -9,9 +9,9 @@ use crate::os::{Child, ChildPipe, Mono, Os};
 
 /// Bytes read from a pipe at once.
 const CHUNK: usize = 64 * 1024;
-/// Reads from one pipe before the other events get their turn; more than any pipe holds by default, so that a timer
-/// never beats a reply that was there before it.
-const READS: usize = 16;
+/// Bytes read from one pipe before everything else gets its turn: what a pipe can hold, so that a timer never beats a
+/// reply that was there before it, and not more, so that a plugin that never stops writing holds up nobody.
+const TURN: usize = 1024 * 1024;
 
 /// A running plugin.
 pub struct Process<O: Os> {
@@ -22,6 +22,8 @@ pub struct Process<O: Os> {
     stderr_open: bool,
     exited: bool,
     group_empty: bool,
+    /// The first line was offered to the pipe. Nothing is looked at before: there is nothing yet to answer.
+    greeted: bool,
     sleep: Option<(Mono, O::Sleep)>,
     buffer: Vec<u8>,
 }
@@ -37,6 +39,7 @@ impl<O: Os> Process<O> {
             stderr_open: true,
             exited: false,
             group_empty: false,
+            greeted: false,
             sleep: None,
             buffer: vec![0; CHUNK],
         }
@@ -65,34 +68,27 @@ impl<O: Os> Process<O> {
         }
     }
 
-    /// Moves everything that can move, in a fixed order: actions, writes, bytes, the leader's exit, the group. Timers
-    /// are left to [`Process::poll_timer`], after the invocation has looked at its signals. Returns whether anything
-    /// happened.
-    pub fn poll(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
-        let mut progress = false;
-        loop {
-            let mut moved = self.act(os, cx) | self.write(cx);
-            moved |= self.act(os, cx) | self.read(os, cx);
-            if self.has_ended() {
-                return progress | moved;
-            }
-            if !self.exited
-                && let Poll::Ready(exit) = self.child.poll_exited(cx)
-            {
-                self.exited = true;
-                self.session.leader_exited(exit);
-                moved = true;
-            }
-            if self.exited && !self.group_empty && self.child.poll_group_empty(cx).is_ready() {
-                self.group_empty = true;
-                self.session.group_empty();
-                moved = true;
-            }
-            if !moved {
-                return progress;
-            }
-            progress = true;
+    /// Takes in what has come: bytes, the leader's exit, the end of the group, each once and in this order. Returns
+    /// whether anything had.
+    pub fn poll_events(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        if !self.greeted {
+            return false;
         }
+        let mut moved = self.read(os, cx) | self.look_for_exit(cx);
+        moved |= self.act(os, cx);
+        if self.exited && !self.group_empty && self.child.poll_group_empty(cx).is_ready() {
+            self.group_empty = true;
+            self.session.group_empty();
+            self.act(os, cx);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Writes what waits for the pipe and does what else the session asks for. To be called after the invocation has
+    /// looked at its signals, so that no request follows one (PRC-10).
+    pub fn send(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
+        self.act(os, cx) | self.write(cx) | self.act(os, cx)
     }
 
     /// Fires what is due.
@@ -109,9 +105,20 @@ impl<O: Os> Process<O> {
             return false;
         }
         self.sleep = None;
-        // What the pipes hold by now came before the timer.
-        self.read(os, cx);
+        // What has come by now came before the timer.
+        self.poll_events(os, cx);
         self.session.timeout(os.now());
+        self.act(os, cx);
+        true
+    }
+
+    fn look_for_exit(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.exited {
+            return false;
+        }
+        let Poll::Ready(exit) = self.child.poll_exited(cx) else { return false };
+        self.exited = true;
+        self.session.leader_exited(exit);
         true
     }
 
@@ -133,7 +140,7 @@ impl<O: Os> Process<O> {
     }
 
     fn write(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut moved = false;
+        let mut moved = !std::mem::replace(&mut self.greeted, true);
         while let Some(bytes) = self.session.transmit() {
             match self.child.poll_write(cx, bytes) {
                 Poll::Ready(Ok(count)) => {
@@ -155,37 +162,32 @@ impl<O: Os> Process<O> {
 
     fn read(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        for _ in 0..READS {
-            if !self.stdout_open {
-                break;
-            }
+        let mut left = TURN;
+        while self.stdout_open && left > 0 {
             match self.child.poll_read(ChildPipe::Stdout, cx, &mut self.buffer) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) if count > 0 => {
                     self.session.stdout(os.now(), &self.buffer[..count]);
+                    left = left.saturating_sub(count);
                 }
                 Poll::Ready(_) => {
                     self.stdout_open = false;
                     // The end of the pipe and the end of the leader come in either order; when both are here, the
                     // exit explains more.
-                    if !self.exited
-                        && let Poll::Ready(exit) = self.child.poll_exited(cx)
-                    {
-                        self.exited = true;
-                        self.session.leader_exited(exit);
-                    }
+                    self.look_for_exit(cx);
                     self.session.stdout_closed(os.now());
                 }
             }
             moved = true;
         }
-        for _ in 0..READS {
-            if !self.stderr_open {
-                break;
-            }
+        let mut left = TURN;
+        while self.stderr_open && left > 0 {
             match self.child.poll_read(ChildPipe::Stderr, cx, &mut self.buffer) {
                 Poll::Pending => break,
-                Poll::Ready(Ok(count)) if count > 0 => self.stderr.push(&self.buffer[..count]),
+                Poll::Ready(Ok(count)) if count > 0 => {
+                    self.stderr.push(&self.buffer[..count]);
+                    left = left.saturating_sub(count);
+                }
                 Poll::Ready(_) => self.stderr_open = false,
             }
             moved = true;

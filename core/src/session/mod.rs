@@ -116,6 +116,7 @@ pub struct Session {
     timers: Timers,
     actions: VecDeque<Action>,
     stdin_open: bool,
+    stdin_broken: bool,
     exit: Option<Exit>,
     group_empty: bool,
     drained: bool,
@@ -144,6 +145,7 @@ impl Session {
             timers,
             actions: VecDeque::new(),
             stdin_open: true,
+            stdin_broken: false,
             exit: None,
             group_empty: false,
             drained: false,
@@ -200,6 +202,7 @@ impl Session {
 
     /// Nobody reads the plugin's stdin any more. What was begun stays sent and unanswered.
     pub fn write_failed(&mut self) {
+        self.stdin_broken = true;
         self.outbox.clear();
         if matches!(self.state, State::Farewell(_)) {
             self.end_farewell();
@@ -208,10 +211,8 @@ impl Session {
 
     /// Bytes came from the plugin's stdout.
     pub fn stdout(&mut self, now: Mono, bytes: &[u8]) {
-        if self.stdout_bytes == 0 && !self.stdin_open {
-            self.late_bytes = bytes.len() as u64;
-        }
-        self.stdout_bytes += bytes.len() as u64;
+        let count = if self.stdin_open { &mut self.stdout_bytes } else { &mut self.late_bytes };
+        *count += bytes.len() as u64;
         let room = FIRST_BYTES - self.first_bytes.len();
         self.first_bytes.extend_from_slice(&bytes[..room.min(bytes.len())]);
 
@@ -224,6 +225,10 @@ impl Session {
                 Some(Ok(line)) => match envelope::parse(line) {
                     Err(invalid) => Some(BreakReason::Invalid(invalid)),
                     Ok(Incoming::Notification { .. }) => Some(BreakReason::NoSuchWatch),
+                    // A request that still waits for the pipe cannot have an answer (TRN-16).
+                    Ok(Incoming::Reply { id, .. }) if self.outbox.holds_unsent(id) => {
+                        Some(BreakReason::NoSuchCall { id })
+                    }
                     Ok(Incoming::Reply { id, body }) => match self.pending.remove(&id) {
                         None => Some(BreakReason::NoSuchCall { id }),
                         Some(Pending::Initialize) => {
@@ -346,6 +351,7 @@ impl Session {
             cause,
             exit,
             grace_over: self.grace_over,
+            stdin_broken: self.stdin_broken,
             stdout_bytes: self.stdout_bytes,
             late_bytes: self.late_bytes,
             lines: self.lines,

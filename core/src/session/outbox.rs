@@ -35,6 +35,11 @@ impl Outbox {
         self.lines.front().is_some_and(|line| line.written > 0)
     }
 
+    /// Whether this request waits here and nothing of it was written.
+    pub(super) fn holds_unsent(&self, request: u64) -> bool {
+        self.lines.iter().any(|line| line.request == Some(request) && line.written == 0)
+    }
+
     pub(super) fn advance(&mut self, count: usize) {
         let line = self.lines.front_mut().expect("only an offered line is written");
         line.written += count;

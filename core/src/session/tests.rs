@@ -329,6 +329,24 @@ fn the_end_of_stdout_begins_the_stop_at_once() {
     rig.stops_with(&[CANCEL, SHUTDOWN]);
 }
 
+/// A-72: the end of stdout can be seen ahead of the exit that made it; whether stdin still takes a line tells them apart.
+#[test]
+fn an_exit_that_shows_as_the_end_of_stdout_is_still_called_an_exit() {
+    let said = |gone: bool| {
+        let mut rig = Rig::greeted();
+        rig.session.stdout_closed(rig.now);
+        if gone {
+            rig.session.write_failed();
+        }
+        rig.take_all();
+        rig.leader_exits(Exit::Status(3));
+        rig.session.group_empty();
+        crate::invocation::StartError::from_ending(&rig.ending()).to_string()
+    };
+    assert!(said(true).starts_with("it exited with status 3 before it answered"), "{}", said(true));
+    assert!(said(false).starts_with("it closed its stdout before it answered"), "{}", said(false));
+}
+
 /// PRC-16: the leader's exit and the empty group are two events, in either order with the grace.
 #[test]
 fn a_killed_group_is_waited_for() {
@@ -379,4 +397,150 @@ fn stderr_shows_its_first_line_cut_to_400_characters() {
     assert_eq!(text.chars().count(), 400);
     assert!(text.starts_with("[31mé\u{fffd}\u{fffd}xx"));
     assert!(!text.contains("second"));
+}
+
+/// TRN-16: what was never sent cannot have been answered.
+#[test]
+fn an_answer_to_a_request_that_still_waits_for_the_pipe_breaks_the_plugin() {
+    let mut rig = Rig::silent();
+    rig.session.write_blocked();
+    rig.hears(&answer());
+    rig.stops_with(&[SHUTDOWN]);
+}
+
+/// A-73: a request of which the first byte is in the pipe has been sent.
+#[test]
+fn an_answer_to_half_a_request_counts() {
+    let mut rig = Rig::silent();
+    rig.session.written(1);
+    rig.hears(&answer());
+    assert!(matches!(rig.session.status(), Status::Ready(_)));
+}
+
+/// PRC-10, PRC-08: the signal comes before the request was written.
+#[test]
+fn a_signal_before_the_first_write_leaves_only_shutdown() {
+    let mut rig = Rig::silent();
+    rig.session.stop(rig.now, Cause::Signal(crate::os::Signal::Interrupt));
+    rig.stops_with(&[SHUTDOWN]);
+}
+
+/// PRC-08: the answer that comes after the signal does not make the start a success.
+#[test]
+fn an_answer_after_a_signal_is_discarded() {
+    let mut rig = Rig::greeted();
+    rig.session.stop(rig.now, Cause::Signal(crate::os::Signal::Terminate));
+    rig.stops_with(&[CANCEL, SHUTDOWN]);
+    rig.hears(&answer());
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    assert_eq!(rig.ending().cause, Cause::Signal(crate::os::Signal::Terminate));
+    assert_eq!(rig.ending().declaration, None);
+}
+
+/// A-04: nobody is left to read the rest of the sequence.
+#[test]
+fn the_leaders_exit_during_the_farewell_drops_what_is_left_of_it() {
+    let mut rig = Rig::greeted();
+    rig.passes(10_000);
+    assert!(rig.session.transmit().is_some());
+    rig.leader_exits(Exit::Status(0));
+    assert_eq!(rig.session.transmit(), None);
+    assert_eq!(rig.done, [Action::KillGroup, Action::Drain, Action::CloseStdin]);
+    rig.session.group_empty();
+    assert_eq!(rig.ending().cause, Cause::HandshakeDeadline);
+}
+
+/// A-73
+#[test]
+fn a_farewell_that_nobody_can_read_ends_with_the_end_of_stdin() {
+    let mut rig = Rig::ready();
+    rig.session.write_failed();
+    rig.session.stop(rig.now, Cause::Done);
+    assert!(rig.session.transmit().is_some());
+    rig.session.write_failed();
+    rig.act();
+    assert_eq!(rig.session.transmit(), None);
+    assert_eq!(rig.done, [Action::CloseStdin]);
+}
+
+/// A-03, TMO-07: whatever it writes while it stops is no reason and no time.
+#[test]
+fn output_during_the_stop_is_neither_judged_nor_kept() {
+    let mut rig = Rig::ready();
+    rig.session.stop(rig.now, Cause::Done);
+    rig.take_all();
+    let due = rig.session.wake_at();
+    for _ in 0..40 {
+        rig.hears(&"x".repeat(65_536));
+    }
+    rig.hears("\n{}\n");
+    assert_eq!((rig.session.wake_at(), rig.session.action()), (due, None));
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    assert_eq!(rig.ending().cause, Cause::Done);
+}
+
+/// TRN-14: one line is enough.
+#[test]
+fn what_follows_an_invalid_line_is_not_judged() {
+    let mut rig = Rig::greeted();
+    rig.hears(&("hello\n".to_owned() + &answer()));
+    rig.stops_with(&[CANCEL, SHUTDOWN]);
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    assert_eq!((rig.ending().lines, rig.ending().declaration), (1, None));
+}
+
+/// A-04: the exit is known and its last words are not read yet when the deadline comes.
+#[test]
+fn a_deadline_between_the_exit_and_its_last_words_loses_no_time() {
+    let mut rig = Rig::greeted();
+    rig.session.leader_exited(Exit::Status(0));
+    rig.passes(10_000);
+    rig.act();
+    rig.session.group_empty();
+    rig.act();
+    assert_eq!(rig.done.iter().filter(|action| **action == Action::CloseStdin).count(), 1);
+    assert_eq!(rig.done.last(), Some(&Action::Reap));
+    assert!(!rig.ending().grace_over);
+}
+
+/// PRC-16: the group can be seen empty before the last words are read.
+#[test]
+fn an_empty_group_waits_for_the_last_words() {
+    let mut rig = Rig::greeted();
+    rig.session.leader_exited(Exit::Status(0));
+    rig.session.group_empty();
+    assert!(!matches!(rig.session.status(), Status::Ended(_)));
+    rig.hears(&answer());
+    rig.act();
+    assert!(rig.ending().declaration.is_some());
+}
+
+/// PRC-07: one grace, and one kill by it.
+#[test]
+fn the_grace_ends_once() {
+    let mut rig = Rig::ready();
+    rig.session.stop(rig.now, Cause::Done);
+    rig.take_all();
+    rig.passes(5_000);
+    rig.passes(5_000);
+    rig.act();
+    assert_eq!(rig.done, [Action::CloseStdin, Action::KillGroup]);
+    assert_eq!(rig.session.wake_at(), None);
+}
+
+/// Bytes before the deadline and bytes after the end of stdin are two numbers, whatever the pieces they come in.
+#[test]
+fn output_is_counted_before_and_after_the_end_of_stdin() {
+    let mut rig = Rig::greeted();
+    rig.hears("{\"half");
+    rig.passes(10_000);
+    rig.take_all();
+    rig.hears("one");
+    rig.hears("two\n");
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    assert_eq!((rig.ending().stdout_bytes, rig.ending().late_bytes), (6, 7));
 }

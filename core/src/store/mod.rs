@@ -171,17 +171,13 @@ impl<'a, O: Os> Wait<'a, O> {
     }
 
     async fn pause(&mut self, path: &Path) -> Result<(), StoreError> {
-        let os = self.invocation.os();
-        let now = os.now();
+        let now = self.invocation.os().now();
         if now >= self.until {
             return Err(StoreError::Busy { path: path.to_owned() });
         }
-        os.sleep_until((now + self.pause).min(self.until)).await;
+        let until = (now + self.pause).min(self.until);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        match self.invocation.signal() {
-            Some(signal) => Err(StoreError::Interrupted(signal)),
-            None => Ok(()),
-        }
+        self.invocation.sleep_until(until).await.map_err(StoreError::Interrupted)
     }
 
     /// Opens and migrates. Each try has a fresh connection: one that failed half-way is in no known state.

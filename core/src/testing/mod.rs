@@ -1,5 +1,7 @@
-//! A machine in memory for unit tests: scripted files, signals and a clock that jumps; real SQLite in a directory of its
-//! own. It cannot execute anything.
+//! A machine in memory for unit tests: scripted files, plugins and signals, and a clock that jumps; real SQLite in a
+//! directory of its own.
+//!
+//! - `child`: a plugin's process
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,11 +21,15 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::invocation::Invocation;
-use crate::os::{
-    Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, FileKind, Mono, Os, Pid, Signal, Stream,
-};
+use crate::os::{Env, EpochMs, Exec, FileFacts, FileKind, Mono, Os, Pid, Signal, Stream};
 use crate::store::plugins::Plugin;
 use crate::store::{Missing, Store};
+
+pub(crate) use child::{Heard, Plugin as PluginProcess, Script, answer, sound};
+
+use child::FakeChild;
+
+mod child;
 
 /// What `stat` tells of a file.
 pub(crate) fn file(kind: FileKind, uid: u32, mode: u32) -> FileFacts {
@@ -98,6 +104,7 @@ impl Ran {
 }
 
 type Event = Box<dyn FnOnce()>;
+type Programs = Box<dyn FnMut(&FakeOs) -> io::Result<Script>>;
 
 struct Machine {
     directory: tempfile::TempDir,
@@ -112,7 +119,10 @@ struct Machine {
     err: RefCell<Vec<u8>>,
     stdout: RefCell<Box<dyn FnMut() -> Poll<io::Result<()>>>>,
     open_flags: Cell<OpenFlags>,
+    programs: RefCell<Programs>,
+    children: RefCell<Vec<Rc<RefCell<PluginProcess>>>>,
     panics: Cell<bool>,
+    clock_panics: Cell<bool>,
 }
 
 /// The machine, and one process on it.
@@ -147,7 +157,10 @@ impl FakeOs {
             err: RefCell::default(),
             stdout: RefCell::new(Box::new(|| Poll::Ready(Ok(())))),
             open_flags: Cell::new(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE),
+            programs: RefCell::new(Box::new(|_| Err(io::Error::from_raw_os_error(2)))),
+            children: RefCell::default(),
             panics: Cell::new(false),
+            clock_panics: Cell::new(false),
         };
         FakeOs { machine: Rc::new(machine), env: Rc::new(env) }
     }
@@ -182,10 +195,29 @@ impl FakeOs {
         self
     }
 
+    /// From now on every look at the clock is a panic.
+    pub(crate) fn break_clock(&self) {
+        self.machine.clock_panics.set(true);
+    }
+
     /// What each write to standard output meets before it succeeds.
     pub(crate) fn with_stdout(self, meets: impl FnMut() -> Poll<io::Result<()>> + 'static) -> FakeOs {
         *self.machine.stdout.borrow_mut() = Box::new(meets);
         self
+    }
+
+    /// What happens at each attempt to execute something.
+    pub(crate) fn with_programs(
+        self,
+        programs: impl FnMut(&FakeOs) -> io::Result<Script> + 'static,
+    ) -> FakeOs {
+        *self.machine.programs.borrow_mut() = Box::new(programs);
+        self
+    }
+
+    /// The processes that were started, in order.
+    pub(crate) fn children(&self) -> Vec<Rc<RefCell<PluginProcess>>> {
+        self.machine.children.borrow().clone()
     }
 
     /// Sends a signal to the next process that looks.
@@ -268,10 +300,11 @@ impl Future for Sleep {
 }
 
 impl Os for FakeOs {
-    type Child = NoChild;
+    type Child = FakeChild;
     type Sleep = Sleep;
 
     fn now(&self) -> Mono {
+        assert!(!self.machine.clock_panics.get(), "scripted");
         self.machine.clock.get()
     }
 
@@ -283,8 +316,12 @@ impl Os for FakeOs {
         Sleep(self.clone(), at)
     }
 
-    fn spawn(&self, _: &Exec) -> io::Result<NoChild> {
-        Err(io::Error::from_raw_os_error(2))
+    fn spawn(&self, _: &Exec) -> io::Result<FakeChild> {
+        let script = (self.machine.programs.borrow_mut())(self)?;
+        let plugin = Rc::new(RefCell::new(PluginProcess::default()));
+        let mut children = self.machine.children.borrow_mut();
+        children.push(plugin.clone());
+        Ok(FakeChild { os: self.clone(), pid: Pid(1000 + children.len() as i32), plugin, script })
     }
 
     fn poll_signal(&self, _: &mut Context<'_>) -> Poll<Signal> {
@@ -351,42 +388,5 @@ impl Os for FakeOs {
             }
         }
         Poll::Ready(Ok(taken))
-    }
-}
-
-/// The child of a machine that executes nothing.
-pub(crate) enum NoChild {}
-
-impl Child for NoChild {
-    fn pid(&self) -> Pid {
-        match *self {}
-    }
-
-    fn poll_write(&mut self, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        match *self {}
-    }
-
-    fn close_stdin(&mut self) {
-        match *self {}
-    }
-
-    fn poll_read(&mut self, _: ChildPipe, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
-        match *self {}
-    }
-
-    fn poll_exited(&mut self, _: &mut Context<'_>) -> Poll<Exit> {
-        match *self {}
-    }
-
-    fn poll_group_empty(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        match *self {}
-    }
-
-    fn kill_group(&mut self) {
-        match *self {}
-    }
-
-    fn reap(&mut self) {
-        match *self {}
     }
 }

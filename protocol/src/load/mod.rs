@@ -68,6 +68,14 @@ pub fn load(
     }
 }
 
+/// LOAD-08 alone, for a plugin that runs already: whether it declares every seam that is needed now.
+///
+/// # Errors
+/// The first that is missing.
+pub fn lacks_nothing(declaration: &Declaration, registration: &Registration<'_>) -> Result<(), LoadRefusal> {
+    rules::needs(declaration, registration)
+}
+
 /// A declaration that mu refuses. Its text is one line that names the field, the reason and what the plugin's author
 /// should do; of the plugin's own text it repeats member names and the plugin's name, escaped and cut.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -184,7 +184,7 @@ fn env_or_channel(declaration: &Declaration) -> Ruling {
 }
 
 /// LOAD-08
-fn needs(declaration: &Declaration, registration: &Registration<'_>) -> Ruling {
+pub(super) fn needs(declaration: &Declaration, registration: &Registration<'_>) -> Ruling {
     match registration.needs.iter().find(|&&seam| !declaration.seams.has(seam)) {
         None => Ok(()),
         Some(seam) => refuse(

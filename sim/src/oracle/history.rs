@@ -213,6 +213,15 @@ impl History {
     pub fn death(&self, pid: Pid) -> Option<(usize, Ns, Exit)> {
         self.lives.get(&pid).and_then(|life| life.died)
     }
+
+    /// Whether mu killed the plugin's group without a stop, as it does when it has crashed (PRC-13): ahead of the end
+    /// of stdin, and with the leader alive.
+    pub fn is_crash(&self, wire: &Wire) -> bool {
+        wire.kills.first().is_some_and(|(kill, _)| {
+            wire.closed.is_none_or(|(closed, _)| kill < &closed)
+                && self.death(wire.plugin).is_none_or(|(died, _, _)| kill < &died)
+        })
+    }
 }
 
 impl Wire {
