@@ -1,17 +1,25 @@
-//! The shared bodies on the real machine, with `/bin/sh` as every program.
+//! The shared bodies on the real machine, with `/bin/sh` as every program. Each runs in a process of its own: signals,
+//! descriptors and children are a process's.
 
 mod conformance;
+mod support;
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::future::Future;
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::time::Duration;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 
-use conformance::{Program, World};
+use conformance::{Place, Program, Target, World};
 use mu::RealOs;
-use mu_core::os::Exec;
+use mu_core::os::{Exec, Pid};
+use nix::errno::Errno;
+use nix::sys::prctl::set_dumpable;
+use nix::sys::stat::{Mode, umask};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
+use support::{on_real_os, passes_in_own_process, sh};
 
 struct Real {
     os: RealOs,
@@ -21,35 +29,70 @@ struct Real {
 }
 
 impl Real {
-    fn new() -> Real {
+    fn new(os: RealOs) -> Real {
+        umask(Mode::empty());
         let dir = tempfile::tempdir().unwrap();
-        // Another process makes the files: a descriptor that this one holds open for writing could, in the thread of
-        // another test, be inherited across a fork, and the files would be busy for a moment.
-        let script =
-            "printf '#!/no/such/interpreter\n' > orphan; chmod +x orphan; : > plain; : > busy; chmod +x busy";
-        #[allow(clippy::disallowed_methods)] // a fixture, not what is tested
-        let made =
-            std::process::Command::new("/bin/sh").args(["-c", script]).current_dir(&dir).status().unwrap();
-        assert!(made.success());
-        let writer = OpenOptions::new().write(true).open(dir.path().join("busy")).unwrap();
-        Real { os: RealOs::new().unwrap(), dir, _writer: writer }
+        let path = |place| place_in(dir.path(), place);
+        let words = "this is no program and no database, it is a letter\n".repeat(100);
+        let file = |place, mode, contents: &str| {
+            fs::write(path(place), contents).unwrap();
+            fs::set_permissions(path(place), Permissions::from_mode(mode)).unwrap();
+        };
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        file(Place::Plain, 0o640, &words);
+        file(Place::Executable, 0o4751, &words);
+        file(Place::BadInterpreter, 0o755, "#!/no/such/interpreter\n");
+        file(Place::Busy, 0o755, "");
+        for (place, mode) in [(Place::Directory, 0o755), (Place::Closed, 0o700), (Place::Fixed, 0o555)] {
+            fs::create_dir(path(place)).unwrap();
+            fs::set_permissions(path(place), Permissions::from_mode(mode)).unwrap();
+        }
+        file(Place::UnderClosed, 0o755, "");
+        fs::set_permissions(path(Place::Closed), Permissions::from_mode(0o600)).unwrap();
+        nix::unistd::mkfifo(&path(Place::Fifo), Mode::S_IRWXU).unwrap();
+        drop(UnixListener::bind(path(Place::Socket)).unwrap());
+        for (link, target) in [
+            (Place::Link, Place::Executable),
+            (Place::LinkToLink, Place::Link),
+            (Place::LinkToDirectory, Place::Directory),
+            (Place::Dangling, Place::Missing),
+            (Place::Circle, Place::Circle),
+        ] {
+            symlink(path(target), path(link)).unwrap();
+        }
+        let writer = OpenOptions::new().append(true).open(path(Place::Busy)).unwrap();
+        Real { os, dir, _writer: writer }
     }
+}
 
-    fn file(&self, name: &str) -> Exec {
-        Exec { argv: vec![self.dir.path().join(name).into()], env: Vec::new() }
+fn place_in(dir: &Path, place: Place) -> PathBuf {
+    match place {
+        Place::Home => dir.to_owned(),
+        Place::Device => "/dev/null".into(),
+        Place::UnderClosed => place_in(dir, Place::Closed).join("x"),
+        Place::UnderFixed => place_in(dir, Place::Fixed).join("x"),
+        Place::UnderPlain => place_in(dir, Place::Plain).join("x"),
+        Place::UnderMissing => place_in(dir, Place::Missing).join("x"),
+        place => dir.join(format!("{place:?}")),
     }
 }
 
 impl Drop for Real {
     fn drop(&mut self) {
-        // A body that failed half-way has left its children.
-        self.os.kill_started_groups();
+        // Or what is in it could not be removed.
+        self.chmod(&self.place(Place::Closed), 0o700);
     }
 }
 
-fn sh(script: &str) -> Exec {
-    let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
-    Exec { argv, env: vec![("PATH".into(), "/usr/bin:/bin".into())] }
+/// What root may do cannot be refused: become nobody.
+fn be_an_ordinary_user() {
+    if geteuid().is_root() {
+        setgroups(&[]).unwrap();
+        setgid(Gid::from_raw(65_534)).unwrap();
+        setuid(Uid::from_raw(65_534)).unwrap();
+        // Without this, what is below `/proc/self` would still belong to root.
+        set_dumpable(true).unwrap();
+    }
 }
 
 impl World for Real {
@@ -65,66 +108,106 @@ impl World for Real {
             Program::DieOf(signal) => sh(&format!("kill -{signal} $$")),
             Program::Cat => sh("exec cat"),
             Program::Idle => sh("echo ready; exec sleep 100000"),
+            Program::IgnoresTerm => sh("trap '' TERM; echo ready; exec sleep 100000"),
             Program::Stopped => sh("echo ready; kill -STOP $$"),
+            Program::StoppedThenReads(count) => sh(&format!(
+                "kill -STOP $$; dd bs={count} count=1 of=/dev/null 2>/dev/null; echo ready; exec sleep 100000"
+            )),
             Program::DeafAndIdle => sh("exec <&-; echo ready; exec sleep 100000"),
+            Program::MuteAndIdle => sh("echo ready; exec sleep 100000 >&-"),
             Program::LeaveHelper => sh("sleep 100000 & echo ready"),
             Program::LeaveHelperUntilEof => sh("exec 3<&0; cat <&3 >/dev/null & echo ready"),
+            Program::LeaveGrandchild => sh("(sleep 100000 &); echo ready"),
+            Program::LeaveEscapedUntilEof => {
+                sh("exec 3<&0; setsid sh -c 'exec 2>&-; echo ready; cat <&3 >/dev/null; :' &")
+            }
+            Program::LeaveStoppedHelper => {
+                sh("sh -c 'kill -STOP $$' & until grep -q '^State:.T' /proc/$!/status; do :; done")
+            }
             Program::Flood(count) => sh(&format!("head -c {count} /dev/zero | tr '\\0' x")),
             Program::BothStreams => sh("echo out; echo err >&2"),
-            Program::PrintEnv => Exec { argv: vec![PathBuf::from("/usr/bin/env").into()], env: Vec::new() },
-            Program::Missing => self.file("missing"),
-            Program::NotExecutable => self.file("plain"),
-            Program::BadInterpreter => self.file("orphan"),
-            Program::Busy => self.file("busy"),
+            Program::SignalParent(signal) => sh(&format!("kill -{signal} $PPID")),
+            Program::PrintEnv => Exec { argv: vec!["/usr/bin/env".into()], env: Vec::new() },
+            Program::PrintArgs => {
+                let mut exec = sh(r#"for argument in "$@"; do printf '%s\0' "$argument"; done"#);
+                exec.argv.push("sh".into());
+                exec
+            }
+            Program::PrintCwd => sh("pwd -P"),
+            Program::PrintDescriptors => {
+                sh("n=0; while [ $n -lt 20 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done")
+            }
+            Program::At(place) => Exec { argv: vec![OsString::from(self.place(place))], env: Vec::new() },
         }
+    }
+
+    fn place(&self, place: Place) -> PathBuf {
+        place_in(self.dir.path(), place)
+    }
+
+    fn link_to(&self, target: &Path) -> PathBuf {
+        let link = self.dir.path().join("new-link");
+        symlink(target, &link).unwrap();
+        link
+    }
+
+    fn chmod(&self, path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn signal(&self, to: Target, number: i32) -> io::Result<()> {
+        let number = (number != 0).then(|| number.try_into().unwrap());
+        let pid = |pid: Pid| nix::unistd::Pid::from_raw(pid.0);
+        match to {
+            Target::Process(process) => nix::sys::signal::kill(pid(process), number)?,
+            Target::Group(group) => nix::sys::signal::killpg(pid(group), number)?,
+        }
+        Ok(())
+    }
+
+    async fn until_stopped(&self, child: Pid) {
+        let id = Id::Pid(nix::unistd::Pid::from_raw(child.0));
+        waitid(id, WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT).unwrap();
+    }
+
+    fn has_children(&self) -> bool {
+        let now = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+        waitid(Id::All, now) != Err(Errno::ECHILD)
+    }
+
+    fn descriptors(&self) -> usize {
+        fs::read_dir("/proc/self/fd").unwrap().count()
+    }
+
+    fn lose_the_reader_of_stdout(&self) {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        drop(reader);
+        rustix::stdio::dup2_stdout(&writer).unwrap();
     }
 }
 
-fn on_the_real_machine(body: impl for<'w> FnOnce(&'w Real) -> Pin<Box<dyn Future<Output = ()> + 'w>>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let world = Real::new();
-        // Only so that a lost wake-up fails instead of hanging.
-        tokio::time::timeout(Duration::from_secs(60), body(&world)).await.expect("nothing woke the test");
-    });
-}
+/// Descriptors that a careless parent leaves open: no program may see them.
+const SETUP: &str = "exec 7</dev/null 8>/dev/null";
 
 macro_rules! hold_the_real_machine_to {
-    ($($body:ident),* $(,)?) => {
-        $(#[test]
-        fn $body() {
-            on_the_real_machine(|world| Box::pin(conformance::$body(world)));
+    ($($module:ident { $($body:ident)* })*) => {
+        $(mod $module {
+            use super::*;
+
+            $(#[test]
+            fn $body() {
+                passes_in_own_process(SETUP, || {
+                    be_an_ordinary_user();
+                    on_real_os(async |os| conformance::$module::$body(&Real::new(os)).await);
+                });
+            })*
         })*
+
+        #[test]
+        fn no_body_is_skipped() {
+            conformance::assert_that_none_is_skipped(&[$($((stringify!($module), stringify!($body)),)*)*]);
+        }
     };
 }
 
-hold_the_real_machine_to!(
-    the_exit_of_the_leader_is_told_again_and_again_until_it_is_reaped,
-    a_death_by_signal_is_told_from_a_status,
-    a_dead_leader_does_not_keep_its_group_from_being_empty,
-    a_living_leader_is_a_member_of_its_group,
-    a_helper_keeps_the_group_from_being_empty_after_the_leader_has_gone,
-    a_helper_that_ends_by_itself_empties_the_group,
-    a_helper_holds_stdout_open_until_the_group_is_killed,
-    the_killed_leader_reports_signal_9,
-    a_stopped_process_lives_and_can_be_killed,
-    killing_an_empty_group_is_no_error,
-    closing_stdin_is_the_end_of_the_stream_for_the_child,
-    a_sibling_does_not_hold_the_stdin_of_another_child,
-    more_than_a_pipe_holds_passes_when_both_ends_are_served,
-    a_full_pipe_takes_a_part_and_then_nothing,
-    what_the_leader_wrote_is_still_there_after_its_exit,
-    writing_to_a_stdin_that_the_child_closed_is_a_broken_pipe,
-    a_write_that_waits_for_room_ends_when_the_reader_dies,
-    the_two_output_streams_are_two_pipes,
-    the_child_gets_exactly_the_variables_given,
-    a_missing_program_is_enoent,
-    a_program_without_the_permission_is_eacces,
-    a_missing_interpreter_is_enoent,
-    a_program_that_is_being_written_is_etxtbsy,
-    a_timer_is_ready_when_its_time_has_come_and_not_before,
-    a_timer_in_the_past_is_ready_at_once,
-    a_timer_in_the_future_is_pending,
-    a_timer_wakes_a_task_that_waits_for_a_child_as_well,
-    random_bytes_are_not_zeros,
-);
+conformance::every_body!(hold_the_real_machine_to);

@@ -87,7 +87,10 @@ impl StartError {
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
             Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
-                stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
+                // A process that ends loses stdin, then stdout, and only then can its exit be seen. One that closed its
+                // stdout and lives on can still be written to.
+                stdout_closed: matches!(ending.cause, Cause::StdoutClosed)
+                    && (ending.grace_over || !ending.stdin_broken),
                 exit: ending.exit,
                 killed: ending.grace_over,
                 stdout_bytes: ending.stdout_bytes,
@@ -177,7 +180,7 @@ impl fmt::Display for Failure {
                 let ended = match exit {
                     _ if *killed => "had to be killed".to_owned(),
                     Exit::Status(status) => format!("exited with status {status}"),
-                    Exit::Signal(number) => format!("was ended by signal {number}"),
+                    Exit::Signal(number) => format!("was ended by {}", signal_name(*number)),
                 };
                 if *stdout_closed {
                     write!(f, "it closed its stdout before it answered initialize, and {ended}")?;
@@ -196,4 +199,23 @@ impl fmt::Display for Failure {
             None => Ok(()),
         }
     }
+}
+
+/// A signal by its number and, for those with one number on every Unix, its name.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    format!("signal {number} ({name})")
 }

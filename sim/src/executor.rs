@@ -342,15 +342,17 @@ impl<T> Executor<T> {
         self.polls.set(self.polls.get() + 1);
         let polled =
             catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
-        let doomed = {
+        let (doomed, future) = {
             let slot = &mut self.slots.borrow_mut()[index];
             slot.waker = Some(waker);
             if !slot.doomed && matches!(polled, Ok(Poll::Pending)) {
                 slot.future = Some(future);
-                return self.after(Step::Polled(task));
+                (false, None)
+            } else {
+                (slot.doomed, Some(future))
             }
-            slot.doomed
         };
+        let Some(future) = future else { return self.after(Step::Polled(task)) };
         drop_quietly(future);
         self.free(task);
         self.after(match polled {
@@ -475,6 +477,23 @@ mod tests {
         assert_eq!(task, TaskId(0));
         assert!(matches!(executor.step(0), Step::Polled(_)));
         assert!(matches!(executor.step(0), Step::Idle));
+    }
+
+    #[test]
+    fn a_task_that_kills_another_one_can_wait_afterwards() {
+        let executor = Rc::new(executor::<u8>());
+        let (victim, inner) = (executor.spawn(Box::pin(std::future::pending())).unwrap(), executor.clone());
+        let killer = executor
+            .spawn(Box::pin(async move {
+                inner.kill(victim);
+                std::future::pending().await
+            }))
+            .unwrap();
+        while let Step::Polled(task) = executor.step(0) {
+            assert!([victim, killer].contains(&task));
+        }
+        // Its place is free again.
+        assert_eq!(executor.spawn(Box::pin(async { 1 })), Some(victim));
     }
 
     #[test]

@@ -9,9 +9,13 @@
 //! - [`fake`]: the fake plugin and the catalogue of faults; [`programs`]: what can be executed there
 //! - [`trace`]: what happened; [`oracle`]: what must hold in every run
 //! - [`scenario`]: the file format; [`world`]: where one takes place, simulated or real; [`play`]: the two joined
+//! - [`explore`]: scenarios drawn from a seed
+//! - [`cli`]: the command line, `cargo sim`
 
+pub mod cli;
 pub mod disk;
 pub mod executor;
+pub mod explore;
 pub mod fake;
 pub mod kernel;
 pub mod oracle;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -34,20 +34,48 @@ pub enum Finding {
     },
 }
 
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Finding {
+    /// What did not hold, without the rule.
+    pub fn sentence(&self) -> String {
         match self {
-            Finding::Expectation { step, text } => write!(f, "step {step}: {text}"),
-            Finding::Violation(violation) => {
-                write!(f, "oracle {}, rule {}: {}", violation.oracle, violation.rule, violation.text)?;
-                match violation.at {
-                    Some(at) => write!(f, " (at {}.{:06} s)", at / 1_000_000_000, at % 1_000_000_000 / 1_000),
-                    None => Ok(()),
-                }
+            Finding::Expectation { step, text } => format!("step {step}: {text}"),
+            Finding::Violation(Violation { text, at: None, .. }) => text.clone(),
+            Finding::Violation(Violation { text, at: Some(at), .. }) => {
+                format!("{text} (at {}.{:06} s)", at / 1_000_000_000, at % 1_000_000_000 / 1_000)
             }
-            Finding::Inert { plugin, fault } => write!(f, "fault `{fault}` of {plugin} never took effect"),
+            Finding::Inert { plugin, fault } => format!("fault `{fault}` of {plugin} never took effect"),
         }
     }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Finding::Violation(violation) = self {
+            write!(f, "oracle {}, rule {}: ", violation.oracle, violation.rule)?;
+        }
+        f.write_str(&self.sentence())
+    }
+}
+
+/// What of a run is kept as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The transcript: time, who, what.
+    Transcript,
+    /// Every single event, one a line.
+    Events,
+}
+
+/// How a scenario is played on the simulated machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// What is kept as text.
+    pub show: Show,
+    /// The faults were drawn and not scripted: one that never takes effect is no finding.
+    pub drawn: bool,
 }
 
 /// A scenario that was played.
@@ -59,7 +87,11 @@ pub struct Played {
     pub chain: Option<Digest>,
     /// How many events there were; simulated worlds only.
     pub events: u64,
-    /// Who did what when, for reading; only when asked for.
+    /// Virtual time that passed; simulated worlds only.
+    pub virtual_time: Duration,
+    /// How often each fault took effect, by its name.
+    pub fired: BTreeMap<String, u64>,
+    /// What was asked for to be shown.
     pub transcript: Option<String>,
 }
 
@@ -67,17 +99,28 @@ pub struct Played {
 ///
 /// # Errors
 /// The scenario asks for what this world cannot do, which is a mistake in the file.
-pub fn simulated(scenario: &Scenario, transcript: bool) -> Result<Played, Cannot> {
-    let mut world = Simulated::new(Options::new(scenario.seed));
-    let mut findings = play(scenario, &mut world)?;
-    let traits = Traits::of(&scenario.faults);
+pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
+    let options = Options { short_io: scenario.short_io, ..Options::new(scenario.seed) };
+    let mut world = Simulated::new(options);
+    let (mut findings, fired) = play(scenario, &mut world)?;
+    if setting.drawn {
+        findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
+    }
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky);
     findings.extend(violations.into_iter().map(Finding::Violation));
+    let machine = world.machine();
     Ok(Played {
         findings,
-        chain: Some(world.machine().digest()),
-        events: world.machine().event_count(),
-        transcript: transcript.then(|| crate::trace::transcript(&world.machine().events())),
+        chain: Some(machine.digest()),
+        events: machine.event_count(),
+        virtual_time: machine.now(),
+        fired,
+        transcript: match setting.show {
+            Show::Nothing => None,
+            Show::Transcript => Some(crate::trace::transcript(&machine.events())),
+            Show::Events => Some(machine.events().iter().map(|event| format!("{event}\n")).collect()),
+        },
     })
 }
 
@@ -87,11 +130,11 @@ pub fn simulated(scenario: &Scenario, transcript: bool) -> Result<Played, Cannot
 /// This machine or this user cannot do what the scenario asks for.
 pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Cannot> {
     let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
-    let mut findings = play(scenario, &mut world)?;
-    let traits = Traits::of(&scenario.faults);
+    let (mut findings, fired) = play(scenario, &mut world)?;
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky, traits.escaping);
     findings.extend(violations.into_iter().map(Finding::Violation));
-    Ok(Played { findings, ..Played::default() })
+    Ok(Played { findings, fired, ..Played::default() })
 }
 
 /// What the script makes of its plugins, for the oracles.
@@ -105,20 +148,22 @@ struct Traits {
 }
 
 impl Traits {
-    fn of(faults: &[Fault]) -> Traits {
-        let is_stubborn = |act: &Act| {
-            matches!(
+    fn of(scenario: &Scenario) -> Traits {
+        let faults = &scenario.faults;
+        let is_stubborn = |act: &Act| match act {
+            // Such a child ends with the stdin that it holds.
+            Act::LeaveChild(child) => child.until != Until::Eof,
+            act => matches!(
                 act,
                 Act::StdinUnread
                     | Act::StdinClosed
                     | Act::IgnoreStop
                     | Act::StopSelf
-                    | Act::LeaveChild(_)
                     | Act::ExitLeavingStdoutHeld(_)
                     | Act::ExitLeavingEscaped(_)
                     | Act::DelayMs(_)
                     | Act::DribbleMs(_)
-            )
+            ),
         };
         let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
         let escapes = |act: &Act| match act {
@@ -126,12 +171,13 @@ impl Traits {
             Act::LeaveChild(child) => child.group == Group::Setsid,
             _ => false,
         };
+        // What is still to be done after the end of stdin keeps a plugin.
+        let waits = |one: &Fault| one.moment() == When::OnEof && one.after_ms.is_some();
+        let by_fault = faults.iter().filter(|one| is_stubborn(&one.act) || waits(one)).map(|one| &one.plugin);
+        let signals = scenario.steps.iter().flat_map(|step| &step.signal);
+        let by_signal = signals.filter(|one| one.what == Sig::Stop).map(|one| &one.to);
         Traits {
-            stubborn: faults
-                .iter()
-                .filter(|one| is_stubborn(&one.act))
-                .map(|one| one.plugin.clone())
-                .collect(),
+            stubborn: by_fault.chain(by_signal).cloned().collect(),
             leaky: faults.iter().any(|one| is_leaky(&one.act)),
             escaping: faults.iter().any(|one| escapes(&one.act)),
         }
@@ -147,15 +193,29 @@ struct Begun<'a> {
     before: BTreeMap<String, usize>,
 }
 
-fn play(scenario: &Scenario, world: &mut impl World) -> Result<Vec<Finding>, Cannot> {
+/// Findings, and how often each fault took effect.
+type Carried = (Vec<Finding>, BTreeMap<String, u64>);
+
+fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> {
     for (name, table) in &scenario.plugins {
         world.install(name, &table.file)?;
         world.set_plan(name, plan(name, table, &scenario.faults)?)?;
     }
+    let mut plugins = scenario.plugins.clone();
+    let mut faults: &[Fault] = &scenario.faults;
     let mut findings = Vec::new();
     let mut begun: Vec<Begun<'_>> = Vec::new();
     for (index, step) in scenario.steps.iter().enumerate() {
-        change(scenario, step, world)?;
+        plugins.extend(step.plan.clone());
+        let mut changed: Vec<&String> = step.plan.keys().collect();
+        if step.calm && !faults.is_empty() {
+            faults = &[];
+            changed = plugins.keys().collect();
+        }
+        for name in changed {
+            world.set_plan(name, plan(name, &plugins[name], faults)?)?;
+        }
+        change(step, world)?;
         if let Some(argv) = step.argv(&|what| world.place(what)) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
@@ -175,13 +235,17 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Vec<Finding>, Can
         }
         world.unlock_db();
     }
+    let mut fired = BTreeMap::new();
+    for name in scenario.plugins.keys().flat_map(|plugin| world.fired(plugin)) {
+        *fired.entry(name).or_default() += 1;
+    }
     for fault in &scenario.faults {
         if !world.fired(&fault.plugin).iter().any(|name| name == fault.act.name()) {
             let (plugin, fault) = (fault.plugin.clone(), fault.act.name().to_owned());
             findings.push(Finding::Inert { plugin, fault });
         }
     }
-    Ok(findings)
+    Ok((findings, fired))
 }
 
 fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Cannot> {
@@ -189,10 +253,7 @@ fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Canno
     Plan::new(name, table, faults, &schema).map_err(|error| Cannot(error.to_string()))
 }
 
-fn change(scenario: &Scenario, step: &Step, world: &mut impl World) -> Result<(), Cannot> {
-    for (name, table) in &step.plan {
-        world.set_plan(name, plan(name, table, &scenario.faults)?)?;
-    }
+fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     for (name, file) in &step.file {
         world.install(name, file)?;
     }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mu_sim::play;
+use mu_sim::play::{self, Setting, Show};
 use mu_sim::scenario::{Scenario, is_rule};
 
 fn folder() -> PathBuf {
@@ -36,7 +36,8 @@ fn every_scenario_holds_and_its_transcript_is_what_happened() {
     for file in files() {
         let scenario = read(&file);
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let played = play::simulated(&scenario, true).unwrap_or_else(|cannot| panic!("{name}: {cannot}"));
+        let shown = Setting { show: Show::Transcript, ..Setting::default() };
+        let played = play::simulated(&scenario, shown).unwrap_or_else(|cannot| panic!("{name}: {cannot}"));
         wrong.extend(played.findings.iter().map(|finding| format!("{name}: {finding}")));
         let transcript = played.transcript.expect("it was asked for");
         let same = std::panic::catch_unwind(|| insta::assert_snapshot!(name.clone(), transcript));

@@ -60,8 +60,12 @@ impl fmt::Display for BreakReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BreakReason::Invalid(invalid) => invalid.fmt(f),
-            BreakReason::NoSuchCall { id } => write!(f, "a reply with id {id}, which no pending request has"),
-            BreakReason::NoSuchWatch => write!(f, "a notification for a watch that was never started"),
+            BreakReason::NoSuchCall { id } => {
+                write!(f, "a reply with id {id}, which no pending request has (TRN-16)")
+            }
+            BreakReason::NoSuchWatch => {
+                write!(f, "a notification for a watch that was never started (A-13)")
+            }
         }
     }
 }
@@ -75,6 +79,8 @@ pub struct Ending {
     pub exit: Exit,
     /// The group outlived the grace and was killed (PRC-07).
     pub grace_over: bool,
+    /// A line could not be written: nobody held the reading end of its stdin any more.
+    pub stdin_broken: bool,
     /// Bytes seen on stdout while stdin was open.
     pub stdout_bytes: u64,
     /// Bytes seen on stdout after that. When there were none before, the sign of an unflushed buffer.

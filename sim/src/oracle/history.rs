@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mu_core::os::{Exit, Pid};
 use serde_json::Value;
 
-use super::speech::Speech;
+use super::speech::{Saying, Speech};
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Std, Target, What};
 
 /// Virtual nanoseconds.
@@ -139,6 +139,27 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// Whether mu had read a reply to request `id` before event number `at`.
+    ///
+    /// `certain`: it was a clean one, and nothing that may have broken the plugin came before it.
+    pub fn answered(&self, id: u64, at: usize, certain: bool) -> bool {
+        for said in self.speech.said() {
+            match said.what {
+                Saying::Reply { id: its, clean } if its == id && (clean || !certain) => {
+                    return said.read.is_some_and(|(place, _)| place < at);
+                }
+                Saying::Reply { id: its, clean: true } if self.asked(its) => {}
+                _ if certain => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn asked(&self, id: u64) -> bool {
+        self.lines.iter().any(|line| line.request_id() == Some(id))
+    }
+
     /// Whether mu began a line and did not end it.
     pub fn ends_in_half_a_line(&self) -> bool {
         self.half.is_some()

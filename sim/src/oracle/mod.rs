@@ -10,6 +10,7 @@
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | the stop sequence is in order and bounded; nothing starts after a signal (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
+//! | `crash` | nobody panics who was not made to |
 //! | `answers` | exit code, envelope and text agree (oracle 9) |
 //! | `secrets` | the canary appears nowhere, stderr and repaired bytes are not stored (oracle 10) |
 //! | `schema` | every line of mu is valid by the published schema (oracle 11) |
@@ -20,6 +21,7 @@
 //! `history` reads the trace, `speech` a plugin's stdout, `strict` a line of JSON.
 
 pub mod answers;
+pub mod crash;
 pub mod history;
 pub mod ids;
 pub mod leftover;
@@ -73,6 +75,8 @@ pub struct Ran {
     pub stderr: Vec<u8>,
     /// How it ended; `None` if it still runs.
     pub exit: Option<Exit>,
+    /// Whether it was made to panic.
+    pub crash: bool,
     /// Whether somebody read all that it printed: a closed stdout is a quiet exit.
     pub heard: bool,
 }
@@ -104,9 +108,9 @@ pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     leftover::check(&history, observed, &mut found);
     stopping::check(&history, observed.ran, &mut found);
     ids::check(&history, &mut found);
+    crash::check(observed, &mut found);
     for ran in observed.ran {
-        let crashed = history.lives.iter().any(|life| life.pid == ran.pid && life.crashed.is_some());
-        answers::check(ran, crashed, &mut found);
+        answers::check(ran, &mut found);
     }
     secrets::check(&history, observed, &mut found);
     schema::check(&history, &mut found);

@@ -32,6 +32,8 @@ pub enum Saying {
     },
     /// No message that a plugin may send, whatever was asked.
     Garbage,
+    /// Anything else.
+    Other,
 }
 
 /// The stream, cut into lines. Linear in its length; holds one line.
@@ -47,7 +49,7 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// All lines that matter, in order.
+    /// All lines, in order.
     pub fn said(&self) -> &[Said] {
         &self.said
     }
@@ -55,15 +57,6 @@ impl Speech {
     /// Whether the plugin itself wrote a replacement character.
     pub fn holds_replacement(&self) -> bool {
         self.replaces
-    }
-
-    /// Whether mu had read a reply to `id` before event number `at`; a clean one, if `clean`.
-    pub fn answered(&self, id: u64, at: usize, clean: bool) -> bool {
-        self.said.iter().any(|said| {
-            let is_reply =
-                matches!(said.what, Saying::Reply { id: its, clean: is } if its == id && (is || !clean));
-            is_reply && said.read.is_some_and(|(place, _)| place < at)
-        })
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) {
@@ -105,20 +98,17 @@ impl Speech {
         self.replaces |= [&b"\xef\xbf\xbd"[..], b"\\ufffd", b"\\uFFFD"]
             .iter()
             .any(|form| memchr::memmem::find(line, form).is_some());
-        let what = match strict::object(line) {
-            None => Some(Saying::Garbage),
-            Some(members) => judge(&members),
-        };
-        self.said.extend(what.map(|what| Said { what, read: None, end: self.written }));
+        let what = strict::object(line).map_or(Saying::Garbage, |members| judge(&members));
+        self.said.push(Said { what, read: None, end: self.written });
     }
 }
 
-fn judge(members: &Map<String, Value>) -> Option<Saying> {
+fn judge(members: &Map<String, Value>) -> Saying {
     let id = members.get("id").and_then(Value::as_u64);
     match (members.get("method").and_then(Value::as_str), id) {
-        (None, Some(id)) => Some(Saying::Reply { id, clean: is_clean(members) }),
-        (Some("watch/settled" | "watch/restarted"), None) => None,
-        _ => Some(Saying::Garbage),
+        (None, Some(id)) => Saying::Reply { id, clean: is_clean(members) },
+        (Some("watch/settled" | "watch/restarted"), None) => Saying::Other,
+        _ => Saying::Garbage,
     }
 }
 

@@ -49,7 +49,7 @@ fn handshake(history: &History, wire: &Wire, say: &mut dyn FnMut(&'static str, O
             (0, _, None) if line.method() == Some("shutdown") => {}
             (0, ..) => say("HSK-01", Some(line.at), "the first line is not the request initialize"),
             _ if is_initialize => say("HSK-01", Some(line.at), "it was asked to initialize again"),
-            (_, Some((id, _)), Some(_)) if !wire.speech.answered(id, line.begun, true) => {
+            (_, Some((id, _)), Some(_)) if !wire.answered(id, line.begun, true) => {
                 say("HSK-09", Some(line.at), "a request was sent before initialize was answered");
             }
             _ => {}

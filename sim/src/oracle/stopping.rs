@@ -66,7 +66,7 @@ fn order(wire: &Wire, say: &mut Say<'_>) {
             }
         }
         if let Some(id) = line.cancels() {
-            if !asked.contains(&id) || wire.speech.answered(id, line.begun, true) {
+            if !asked.contains(&id) || wire.answered(id, line.begun, true) {
                 say("PRC-07", at, format!("a cancel for id {id}, which is not pending"));
             }
             if !cancelled.insert(id) {
@@ -76,7 +76,7 @@ fn order(wire: &Wire, say: &mut Say<'_>) {
     }
     if let Some(shutdown) = shutdown(wire) {
         for id in asked.iter().filter(|id| !cancelled.contains(id)) {
-            if !wire.speech.answered(*id, shutdown_at, false) {
+            if !wire.answered(*id, shutdown_at, false) {
                 let text = format!("call {id} was pending and got no cancel before shutdown");
                 say("PRC-07", Some(shutdown.at), text);
             }

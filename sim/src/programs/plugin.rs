@@ -118,12 +118,14 @@ impl PluginSys for SimPlugin {
     async fn spawn_background(&mut self, process: &Background) {
         let fds: Vec<(kernel::Fd, Give)> =
             process.holds.iter().map(|held| (fd(*held), Give::Keep(fd(*held)))).collect();
-        let (group, until) = (process.group, process.until);
-        let fork = Fork { name: "helper", group: kernel::Group::Same, fds: &fds };
+        let until = process.until;
+        // At once, as the real one waits for it: a kill of the plugin's group must find it where it belongs.
+        let group = match process.group {
+            Group::Same => kernel::Group::Same,
+            Group::Setsid => kernel::Group::Session,
+        };
+        let fork = Fork { name: "helper", group, fds: &fds };
         let started = self.sys.fork(&fork, move |sys| async move {
-            if group == Group::Setsid {
-                let _ = sys.setsid();
-            }
             match until {
                 Until::Forever => pending().await,
                 Until::Ms(ms) => sys.sleep(Duration::from_millis(ms)).await,

@@ -24,6 +24,10 @@ pub struct Scenario {
     /// The seed of everything that is drawn; 0 when left out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seed: u64,
+    /// One read, or long write, in so many takes less than it could; none does when left out. A real machine does as it
+    /// likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_io: Option<u64>,
     /// Whether it runs on real processes too; it does when left out.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub real: bool,
@@ -62,6 +66,9 @@ pub struct Step {
     /// Milliseconds by which the wall clock steps, back if negative. No time passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_step_ms: Option<i64>,
+    /// From this step on no fault takes effect in any plugin that starts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub calm: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
     /// database file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -127,7 +127,7 @@ fn shortened(message: &str) -> Option<String> {
 }
 
 /// How many characters must be put in, taken out or replaced to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, from) in a.chars().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::format::Scenario;
 
-const SCENARIO_KEYS: &[&str] = &["title", "why", "rules", "seed", "real", "why_not_real"];
+const SCENARIO_KEYS: &[&str] = &["title", "why", "rules", "seed", "short_io", "real", "why_not_real"];
 const FAULT_KEYS: &[&str] = &["plugin", "on", "nth", "start", "when", "after_ms", "do"];
 const STEP_KEYS: &[&str] = &[
     "chmod",
@@ -13,6 +13,7 @@ const STEP_KEYS: &[&str] = &[
     "db",
     "advance_ms",
     "wall_step_ms",
+    "calm",
     "run",
     "env",
     "overlap",

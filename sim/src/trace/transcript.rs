@@ -1,5 +1,6 @@
 //! A trace as text for people: when, who, what. One line an event, names instead of numbers, only what matters to a
-//! reader: starts and ends, signals, lines on the wire, faults.
+//! reader: starts and ends, signals, lines on the wire, faults. A line that comes again and again is told once, with its
+//! number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,12 +13,14 @@ use super::{Effect, Event, OUTSIDE, PipeId, Std, Target, What};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
+/// Of a line that mu prints, which is what its user sees.
+const SHOWN_OF_MU: usize = 600;
 
 /// The whole transcript.
 pub fn transcript(events: &[Event]) -> String {
     let mut names = Names::default();
     let mut unfinished: BTreeMap<PipeId, Vec<u8>> = BTreeMap::new();
-    let mut text = String::new();
+    let mut text = Text::default();
     for event in events {
         let what = match &event.what {
             What::Spawn { child, argv, group, .. } => {
@@ -59,13 +62,15 @@ pub fn transcript(events: &[Event]) -> String {
             }
             What::NewSession => Some("leaves for a session and group of its own".to_owned()),
             What::Write { pipe, bytes } => {
+                let own = pipe.role.is_some_and(|role| role.of == event.pid);
+                let most = if own && names.is_mu(event.pid) { SHOWN_OF_MU } else { SHOWN };
                 let to = match pipe.role {
                     Some(role) if role.of == event.pid => format!("{}:", stream_name(role.stream)),
                     Some(role) => format!("to {}:", names.of(role.of)),
                     None => "to a pipe:".to_owned(),
                 };
                 for line in whole_lines(unfinished.entry(pipe.id).or_default(), bytes) {
-                    names.line(&mut text, event, &format!("{to} {}", shown(&line)));
+                    names.line(&mut text, event, &format!("{to} {}", shown(&line, most)));
                 }
                 None
             }
@@ -78,7 +83,7 @@ pub fn transcript(events: &[Event]) -> String {
             What::CloseRead(pipe) | What::CloseWrite(pipe) => pipe.role.and_then(|role| {
                 let ended = unfinished.remove(&pipe.id).filter(|rest| !rest.is_empty());
                 if let Some(rest) = ended {
-                    names.line(&mut text, event, &format!("half a line: {}", shown(&rest)));
+                    names.line(&mut text, event, &format!("half a line: {}", shown(&rest, SHOWN)));
                 }
                 (role.of != event.pid && role.stream == Std::In)
                     .then(|| format!("closes the stdin of {}", names.of(role.of)))
@@ -94,7 +99,41 @@ pub fn transcript(events: &[Event]) -> String {
             names.line(&mut text, event, &what);
         }
     }
-    text
+    text.finish()
+}
+
+/// Lines, each once.
+#[derive(Default)]
+struct Text {
+    all: String,
+    last: String,
+    again: usize,
+}
+
+impl Text {
+    fn push(&mut self, line: String) {
+        if line == self.last {
+            self.again += 1;
+            return;
+        }
+        self.tell_repeats();
+        writeln!(self.all, "{line}").expect("a String takes all");
+        self.last = line;
+    }
+
+    fn tell_repeats(&mut self) {
+        match std::mem::take(&mut self.again) {
+            0 => {}
+            again => {
+                writeln!(self.all, "{:21} … and {again} times the same", "").expect("a String takes all")
+            }
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.tell_repeats();
+        self.all
+    }
 }
 
 /// Names of processes: `mu#1`, `box#2`, counted for each program.
@@ -123,9 +162,13 @@ impl Names {
         }
     }
 
-    fn line(&self, text: &mut String, event: &Event, what: &str) {
+    fn is_mu(&self, pid: Pid) -> bool {
+        self.names.get(&pid).is_some_and(|name| name.starts_with("mu#"))
+    }
+
+    fn line(&self, text: &mut Text, event: &Event, what: &str) {
         let (s, us) = (event.at / 1_000_000_000, event.at % 1_000_000_000 / 1_000);
-        writeln!(text, "{s:>4}.{us:06} {:<9} {what}", self.of(event.pid)).expect("a String takes all");
+        text.push(format!("{s:>4}.{us:06} {:<9} {what}", self.of(event.pid)));
     }
 }
 
@@ -137,12 +180,22 @@ fn whole_lines(unfinished: &mut Vec<u8>, bytes: &[u8]) -> Vec<Vec<u8>> {
     whole[..end].split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-/// Printable, on one line, and not too long.
-fn shown(line: &[u8]) -> String {
-    let escaped = line[..line.len().min(4 * SHOWN)].escape_ascii().to_string().replace("\\\"", "\"");
-    match escaped.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}… ({} bytes)", &escaped[..cut], line.len()),
-        None => escaped,
+/// Printable, on one line, and at most so many characters.
+fn shown(line: &[u8], most: usize) -> String {
+    let mut text = String::new();
+    for chunk in line[..line.len().min(4 * most)].utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str(r"\\"),
+                c if c.is_control() => text.extend(c.escape_default()),
+                c => text.push(c),
+            }
+        }
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    match text.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}… ({} bytes)", &text[..cut], line.len()),
+        None => text,
     }
 }
 

@@ -106,15 +106,12 @@ impl Real {
 
     /// Processes of this world that live, mu among them.
     fn living(&self) -> BTreeSet<i32> {
-        let needle = format!("{MARK}={}\0", self.mark).into_bytes();
-        let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
-        processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid: &i32| {
-                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
-            })
-            .collect()
+        marked(&format!("{}\0", self.mark))
+    }
+
+    /// Processes that live and come from any world that this process has made.
+    pub fn left_behind() -> BTreeSet<i32> {
+        marked(&format!("{}-", std::process::id()))
     }
 
     /// Looks for what is left, ends it, and asks the oracles that need no trace. `stubborn` and `leaky` as for the
@@ -153,9 +150,10 @@ impl Real {
                 stdout: ended.stdout.clone(),
                 stderr: ended.stderr.clone(),
                 exit: Some(ended.exit),
+                crash: false,
                 heard: one.heard,
             };
-            oracle::answers::check(&ran, false, &mut self.found);
+            oracle::answers::check(&ran, &mut self.found);
             let streams = [("stdout", &ended.stdout), ("stderr", &ended.stderr)];
             for (stream, bytes) in streams {
                 if !leaky && self.is_secret(bytes) {
@@ -210,8 +208,7 @@ impl Real {
             Kind::Link => {
                 let target = self.dir.path().join(format!("bin/target-of-{plugin}"));
                 fs::copy(&executable, &target)?;
-                fs::set_permissions(&target, mode)?;
-                return symlink(&target, &path);
+                symlink(&target, &path)?;
             }
             Kind::Busy => {
                 fs::copy(&executable, &path)?;
@@ -223,9 +220,23 @@ impl Real {
                 });
             }
         }
+        // Both follow links: the mode and the owner of a link are those of its target.
         fs::set_permissions(&path, mode)?;
         if file.owner == Owner::Other { chown(&path, Some(65_534), None) } else { Ok(()) }
     }
+}
+
+/// Processes that live and whose mark begins like this.
+fn marked(mark: &str) -> BTreeSet<i32> {
+    let needle = format!("{MARK}={mark}").into_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else { return BTreeSet::new() };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            memchr::memmem::find(&environ, &needle).is_some() && !is_zombie(*pid)
+        })
+        .collect()
 }
 
 fn is_zombie(pid: i32) -> bool {
@@ -293,12 +304,13 @@ impl World for Real {
             }
             Db::ReadOnly => {
                 not_as_root("a read-only file")?;
-                mode(&self.db(), 0o400)?;
+                // There may be none yet.
+                let _ = mode(&self.db(), 0o400);
                 mode(&self.state(), 0o500)?;
             }
             Db::Unreadable => {
                 not_as_root("an unreadable file")?;
-                mode(&self.db(), 0o000)?;
+                let _ = mode(&self.db(), 0o000);
             }
             Db::Directory => {
                 self.remove_db();
@@ -311,6 +323,7 @@ impl World for Real {
                 self.lock = Some(connection);
             }
             Db::Restored => {
+                self.lock = None;
                 mode(&self.state(), 0o700)?;
                 let _ = mode(&self.db(), 0o600);
             }
@@ -351,6 +364,7 @@ impl World for Real {
         } else {
             Stdio::from(file("out")?)
         };
+        let begun = Instant::now(); // before it lives, so that it never seems to take less than it does
         let child = Command::new(&self.executables.mu)
             .arg0("mu")
             .args(&run.argv[1..])
@@ -386,7 +400,7 @@ impl World for Real {
                 }
             });
         }
-        let (argv, begun, heard) = (run.argv.clone(), Instant::now(), run.stdout_closed_after.is_none());
+        let (argv, heard) = (run.argv.clone(), run.stdout_closed_after.is_none());
         self.ran.push(Invocation { argv, child, begun, ended: None, heard });
         Ok(number)
     }

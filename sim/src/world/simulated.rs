@@ -37,6 +37,7 @@ struct Invocation {
     started: Started,
     argv: Vec<String>,
     begun: Duration,
+    crash: bool,
     heard: bool,
 }
 
@@ -111,6 +112,7 @@ impl Simulated {
             stdout: self.machine.stdout(&one.started),
             stderr: self.machine.stderr(&one.started),
             exit: self.machine.exit(&one.started),
+            crash: one.crash,
             heard: one.heard,
         }
     }
@@ -222,10 +224,11 @@ impl World for Simulated {
                 connection.pragma_update(None, "user_version", 1_000_000).map_err(sqlite)?;
             }
             Db::ReadOnly => {
-                disk.set_mode(file, 0o400).map_err(io)?;
+                // There may be none yet.
+                let _ = disk.set_mode(file, 0o400);
                 disk.set_mode(Path::new(STATE), 0o500).map_err(io)?;
             }
-            Db::Unreadable => disk.set_mode(file, 0o000).map_err(io)?,
+            Db::Unreadable => drop(disk.set_mode(file, 0o000)),
             Db::Directory => {
                 self.remove_db();
                 disk.put(file, USER, 0o700, Node::Directory);
@@ -240,6 +243,7 @@ impl World for Simulated {
                 self.lock = Some(connection);
             }
             Db::Restored => {
+                self.lock = None;
                 disk.clear_fault();
                 disk.set_mode(Path::new(STATE), 0o700).map_err(io)?;
                 let _ = disk.set_mode(file, 0o600);
@@ -282,7 +286,8 @@ impl World for Simulated {
             });
         }
         let heard = run.stdout_closed_after.is_none();
-        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, heard });
+        let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
+        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, crash, heard });
         Ok(self.ran.len() - 1)
     }
 

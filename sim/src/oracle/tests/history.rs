@@ -24,7 +24,7 @@ fn a_line_in_pieces_begins_with_its_first_byte() {
 #[test]
 fn a_reply_counts_from_when_mu_has_read_its_last_byte() {
     let tale = Tale::greeted().box_says(&reply(1));
-    let answered = |tale: &Tale| read(tale).wires[0].speech.answered(1, usize::MAX, true);
+    let answered = |tale: &Tale| read(tale).wires[0].answered(1, usize::MAX, true);
     assert!(!answered(&tale));
     let part = What::Read { pipe: Tale::pipe(BOX, Std::Out), offset: 0, count: reply(1).len() as u64 };
     let mut cut = Tale::greeted().box_says(&reply(1)).push(MU, part);
@@ -39,8 +39,8 @@ fn a_reply_counts_from_when_mu_has_read_its_last_byte() {
 fn a_reply_with_more_than_belongs_to_it_is_one_by_its_id_alone() {
     let line = reply(1).replace("\"result\"", "\"more\":1,\"result\"");
     let history = read(&Tale::greeted().box_says(&line).mu_reads(BOX));
-    let speech = &history.wires[0].speech;
-    assert_eq!((speech.answered(1, usize::MAX, true), speech.answered(1, usize::MAX, false)), (false, true));
+    let wire = &history.wires[0];
+    assert_eq!((wire.answered(1, usize::MAX, true), wire.answered(1, usize::MAX, false)), (false, true));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_line_without_end_is_one_report_and_the_next_line_counts_again() {
     let tale = tale.writes(BOX, pipe, b"\n").box_says(&reply(1)).mu_reads(BOX);
     let history = read(&tale);
     assert_eq!(history.wires[0].speech.said().len(), 2);
-    assert!(history.wires[0].speech.answered(1, usize::MAX, true));
+    assert!(history.wires[0].answered(1, usize::MAX, false));
 }
 
 #[test]

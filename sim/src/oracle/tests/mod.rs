@@ -2,6 +2,7 @@
 //! else. The traces are made by hand, so nothing of the machine or of mu is in them.
 
 mod answers;
+mod crash;
 mod history;
 mod ids;
 mod leftover;
@@ -113,6 +114,7 @@ impl Tale {
             stdout: Vec::new(),
             stderr: Vec::new(),
             exit: None,
+            crash: false,
             heard: true,
         });
         self.spawns(OUTSIDE, pid, "/bin/mu", pid)
@@ -172,6 +174,12 @@ impl Tale {
         self.signals(MU, Target::Group(Pid(plugin)), 9)
     }
 
+    /// A script makes mu panic.
+    fn mu_is_made_to_panic(mut self) -> Tale {
+        self.ran[0].crash = true;
+        self.push(MU, What::Fault("panic at call 3 of the operating system, now".into()))
+    }
+
     /// A handled signal reaches mu.
     fn mu_is_told(self, number: i32) -> Tale {
         self.push(MU, What::Delivered { number, effect: Effect::Handled })
@@ -228,10 +236,6 @@ impl Tale {
         assert_eq!(self.rules(), [""; 0]);
     }
 
-    fn is_silent_about(&self, rule: &str) {
-        assert!(!self.rules().contains(&rule), "{:?}", self.rules());
-    }
-
     fn breaks(&self, rule: &str) {
         assert_eq!(self.rules(), [rule]);
     }
@@ -246,6 +250,7 @@ fn a_sound_conversation_passes_all_oracles() {
 #[test]
 fn every_rule_of_the_protocol_that_an_oracle_cites_exists() {
     let sources = [
+        include_str!("../crash.rs"),
         include_str!("../leftover.rs"),
         include_str!("../start.rs"),
         include_str!("../stopping.rs"),

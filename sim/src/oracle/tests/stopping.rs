@@ -38,6 +38,17 @@ fn a_cancel_for_what_was_answered_and_not_read_passes() {
     tale.mu_closes(BOX).mu_reads(BOX).box_ends().mu_ends().passes_all();
 }
 
+/// TRN-19: what breaks the plugin leaves its calls unanswered, whatever follows.
+#[test]
+fn a_cancel_for_what_was_answered_behind_an_invalid_line_passes() {
+    let stray = r#"{"jsonrpc":"2.0","method":"watch/settled","params":{}}"#;
+    for line in ["hello", stray, &reply(9)] {
+        let tale = Tale::greeted().box_says(line).box_says(&reply(1)).mu_reads(BOX);
+        let tale = tale.mu_says(BOX, &cancel(1)).mu_says(BOX, SHUTDOWN).mu_closes(BOX);
+        tale.box_ends().mu_ends().passes_all();
+    }
+}
+
 /// A-05
 #[test]
 fn a_second_cancel_is_reported() {
@@ -164,9 +175,7 @@ fn a_kill_without_the_stop_sequence_is_reported() {
 /// PRC-13: a crash cannot wait.
 #[test]
 fn a_kill_without_the_stop_sequence_by_a_mu_that_crashes_passes() {
-    let tale = Tale::ready().push(MU, What::Fault("panic at call 3".into())).box_is_killed();
-    let rules = tale.mu_ends_with(Exit::Status(1)).rules();
-    assert_eq!(rules, ["OUT-03"], "it printed nothing");
+    Tale::ready().mu_is_made_to_panic().box_is_killed().mu_ends_with(Exit::Status(1)).passes_all();
 }
 
 /// PRC-07

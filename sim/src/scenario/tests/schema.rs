@@ -69,6 +69,7 @@ fn schema_and_reader_refuse_the_same_files() {
         "rules = []\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = ''\nrules = []\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = 't'\nrules = ['TRN-04', 'TRN-04']\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = []\nshort_io = 0\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = 't'\nrules = []\nreal = false\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = 't'\nrules = []\nwhy_not_real = 'x'\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = 't'\nrules = []\n[plugins.Box]\n[[steps]]\nrun = 'mu'\n".to_owned(),

@@ -1,0 +1,184 @@
+//! The words of the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use super::Failure;
+use super::item::Item;
+
+/// The largest seed: a scenario's seed is a TOML integer.
+pub(crate) const LAST_SEED: u64 = i64::MAX as u64;
+/// Scenarios that are played on real processes at once: they mostly sleep.
+const REAL_JOBS: usize = 8;
+
+/// What a command line asks for.
+pub(crate) enum Request {
+    /// Help or the version.
+    Print(String),
+    /// Something to do.
+    Do {
+        /// The folder given with `--scenarios`.
+        scenarios: Option<PathBuf>,
+        /// What.
+        verb: Verb,
+    },
+}
+
+/// The verbs, read and complete.
+pub(crate) enum Verb {
+    All { seeds: Seeds, jobs: usize },
+    Run { files: Vec<PathBuf>, real: bool, jobs: usize },
+    Seeds { seeds: Seeds, jobs: usize },
+    Replay { what: String, toml: bool },
+    Determinism { seeds: Seeds, files: Vec<PathBuf> },
+    Worker,
+    Events { item: Item },
+}
+
+/// Consecutive seeds.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Seeds {
+    /// How many random seeds
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    count: u64,
+    /// The first of them
+    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed)]
+    from: u64,
+}
+
+impl Seeds {
+    pub(crate) fn items(self) -> impl Iterator<Item = Item> {
+        (self.from..=LAST_SEED).take(usize::try_from(self.count).unwrap_or(usize::MAX)).map(Item::Seed)
+    }
+}
+
+#[derive(Parser)]
+#[command(
+    name = "mu-sim",
+    bin_name = "cargo sim",
+    version,
+    no_binary_name = true,
+    disable_help_subcommand = true,
+    about = "Plays mu against faulty plugins, in a simulated machine or on real processes",
+    long_about = "Plays mu against faulty plugins, in a simulated machine or on real processes.\n\
+        Without a verb: every scenario file, then 1,000 random seeds.",
+    after_help = "Examples:\n  cargo sim\n  cargo sim run scenarios/bom.toml\n  cargo sim replay 4711\n\n\
+        Exit codes: 0 all held, 1 something did not, 2 a wrong command line or file,\n\
+        3 the simulator could not do its work."
+)]
+struct Cli {
+    /// Print one JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    /// The folder of the scenario files, instead of the workspace's
+    #[arg(long, global = true, value_name = "DIR")]
+    scenarios: Option<PathBuf>,
+    /// How many processes, or scenarios on real processes at once
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(subcommand)]
+    verb: Option<Word>,
+}
+
+#[derive(Subcommand)]
+enum Word {
+    /// Play scenario files
+    #[command(
+        after_help = "Examples:\n  cargo sim run\n  cargo sim run scenarios/bom.toml\n  cargo sim run --real"
+    )]
+    Run {
+        /// Use the real mu and real fake plugins, which are built first
+        #[arg(long)]
+        real: bool,
+        /// Which; all of the folder when none is given
+        files: Vec<PathBuf>,
+    },
+    /// Play random seeds
+    #[command(after_help = "Example:\n  cargo sim seeds --count 100000 --from 1000")]
+    Seeds(Seeds),
+    /// Play one seed or file and print all of it: what was drawn, the transcript, the hash chain
+    #[command(
+        after_help = "Examples:\n  cargo sim replay 4711\n  cargo sim replay 4711 --toml > scenarios/found.toml"
+    )]
+    Replay {
+        /// A seed, or a scenario file
+        #[arg(value_name = "SEED|FILE")]
+        what: String,
+        /// Print the scenario file that a seed stands for, and play nothing
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Play every file and many seeds in two processes each, and compare their hash chains
+    #[command(after_help = "Example:\n  cargo sim determinism --count 200")]
+    Determinism {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// Which files; all of the folder when none is given
+        files: Vec<PathBuf>,
+    },
+    /// Play the items that come on standard input
+    #[command(hide = true)]
+    Worker,
+    /// Print every event of one item
+    #[command(hide = true)]
+    Events {
+        #[arg(allow_hyphen_values = true)]
+        item: String,
+    },
+}
+
+fn seed(word: &str) -> Result<u64, String> {
+    match word.parse() {
+        Ok(seed) if seed <= LAST_SEED => Ok(seed),
+        _ => Err(format!("a seed is a whole number from 0 to {LAST_SEED}")),
+    }
+}
+
+/// Whether a word is meant as a seed, and the seed.
+pub(crate) fn as_seed(word: &str) -> Option<Result<u64, Failure>> {
+    let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
+    let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    numeric.then(|| seed(word).map_err(|reason| Failure::Input(format!("`{word}`: {reason}"))))
+}
+
+/// Reads the words.
+pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(Request::Print(error.render().to_string()));
+        }
+        Err(error) => return Err(Failure::Input(one_line(&error.render().to_string()))),
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = cli.jobs.map(usize::from);
+    let everything = Seeds { count: 1000, from: 0 };
+    let verb = match cli.verb {
+        None => Verb::All { seeds: everything, jobs: jobs.unwrap_or(cores) },
+        Some(Word::Run { real, files }) => {
+            Verb::Run { files, real, jobs: jobs.unwrap_or(if real { REAL_JOBS } else { cores }) }
+        }
+        Some(Word::Seeds(seeds)) => Verb::Seeds { seeds, jobs: jobs.unwrap_or(cores) },
+        Some(Word::Replay { what, toml }) => Verb::Replay { what, toml },
+        Some(Word::Determinism { seeds, files }) => Verb::Determinism { seeds, files },
+        Some(Word::Worker) => Verb::Worker,
+        Some(Word::Events { item }) => {
+            let item = Item::read(&item).ok_or_else(|| Failure::Input(format!("`{item}` is no item")))?;
+            Verb::Events { item }
+        }
+    };
+    Ok(Request::Do { scenarios: cli.scenarios, verb })
+}
+
+/// clap writes a paragraph; what counts of it is the first one and the tips.
+fn one_line(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let words = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut paragraphs = text.split("\n\n");
+    let first = words(paragraphs.next().unwrap_or_default());
+    let tips = paragraphs.filter_map(|paragraph| paragraph.trim_start().strip_prefix("tip: "));
+    tips.fold(first, |line, tip| format!("{line}; {}", words(tip)))
+}

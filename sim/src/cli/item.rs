@@ -1,0 +1,175 @@
+//! One thing that is played, and what came of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::files;
+use crate::explore;
+use crate::play::{self, Finding, Played, Setting};
+use crate::scenario::Scenario;
+use crate::world::Cannot;
+
+/// A scenario file or a seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Item {
+    /// A file.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Its name for people.
+        shown: String,
+    },
+    /// A random seed.
+    Seed(u64),
+    /// Everything that is played on real processes, as a whole.
+    Real,
+}
+
+/// Something that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Who says so: `expectation`, `inert`, `crash`, or the name of an oracle.
+    pub(crate) by: String,
+    /// The rules at stake.
+    pub(crate) rules: Vec<String>,
+    /// What was violated, in one line.
+    pub(crate) text: String,
+}
+
+/// What came of an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) item: Item,
+    pub(crate) found: Vec<Found>,
+    /// The hash chain in hexadecimal digits; none on real processes and after a crash.
+    pub(crate) chain: Option<String>,
+    pub(crate) events: u64,
+    pub(crate) virtual_ns: u64,
+    /// How often each fault took effect.
+    pub(crate) fired: BTreeMap<String, u64>,
+}
+
+impl Item {
+    /// As one word, for [`Item::read`].
+    pub(crate) fn word(&self) -> String {
+        serde_json::to_string(self).expect("an item has string keys alone")
+    }
+
+    /// What [`Item::word`] wrote.
+    pub(crate) fn read(word: &str) -> Option<Item> {
+        serde_json::from_str(word).ok()
+    }
+
+    /// The name for people.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Item::File { shown, .. } => shown.clone(),
+            Item::Seed(seed) => format!("seed {seed}"),
+            Item::Real => "the run on real processes".to_owned(),
+        }
+    }
+
+    /// The one command that plays it again and shows all of it.
+    pub(crate) fn replay(&self) -> String {
+        match self {
+            Item::File { shown, .. } => format!("cargo sim replay {shown}"),
+            Item::Seed(seed) => format!("cargo sim replay {seed}"),
+            Item::Real => "cargo sim run --real".to_owned(),
+        }
+    }
+
+    /// The scenario that it stands for.
+    ///
+    /// # Errors
+    /// One line: the file is gone or changed for the worse.
+    pub(crate) fn scenario(&self) -> Result<Scenario, String> {
+        match self {
+            Item::File { path, shown } => files::read(path, shown),
+            Item::Seed(seed) => Ok(explore::draw(*seed)),
+            Item::Real => Err("a whole run is no scenario".to_owned()),
+        }
+    }
+
+    /// Plays it on the simulated machine. Whatever happens, a panic of the simulator included, is an outcome.
+    pub(crate) fn play(&self) -> Outcome {
+        let setting = Setting { drawn: matches!(self, Item::Seed(_)), ..Setting::default() };
+        let scenario = match caught(|| self.scenario()) {
+            Ok(Ok(scenario)) => scenario,
+            Ok(Err(reason)) => return Outcome::crash(self.clone(), reason),
+            Err(panic) => return Outcome::crash(self.clone(), panic),
+        };
+        self.play_with(&scenario, || play::simulated(&scenario, setting)).unwrap_or_else(|Cannot(reason)| {
+            Outcome::crash(self.clone(), format!("it cannot be played: {reason}"))
+        })
+    }
+
+    /// The outcome of playing its scenario by calling `play`.
+    ///
+    /// # Errors
+    /// Those of `play`.
+    pub(crate) fn play_with(
+        &self,
+        scenario: &Scenario,
+        play: impl FnOnce() -> Result<Played, Cannot>,
+    ) -> Result<Outcome, Cannot> {
+        match caught(play) {
+            Ok(played) => Ok(Outcome::new(self.clone(), scenario, played?)),
+            Err(panic) => Ok(Outcome::crash(self.clone(), panic)),
+        }
+    }
+}
+
+impl Outcome {
+    fn new(item: Item, scenario: &Scenario, played: Played) -> Outcome {
+        Outcome {
+            item,
+            found: played.findings.iter().map(|finding| Found::new(finding, scenario)).collect(),
+            chain: played.chain.map(|chain| chain.to_string()),
+            events: played.events,
+            virtual_ns: u64::try_from(played.virtual_time.as_nanos()).unwrap_or(u64::MAX),
+            fired: played.fired,
+        }
+    }
+
+    /// The outcome of an item that did not come to its end.
+    pub(crate) fn crash(item: Item, text: String) -> Outcome {
+        let found = vec![Found { by: "crash".into(), rules: Vec::new(), text }];
+        Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired: BTreeMap::new() }
+    }
+}
+
+impl Found {
+    fn new(finding: &Finding, scenario: &Scenario) -> Found {
+        let (by, rules) = match finding {
+            Finding::Expectation { .. } => ("expectation", scenario.rules.clone()),
+            Finding::Violation(violation) => (violation.oracle, vec![violation.rule.to_owned()]),
+            Finding::Inert { .. } => ("inert", scenario.rules.clone()),
+        };
+        Found { by: by.to_owned(), rules, text: finding.sentence() }
+    }
+}
+
+thread_local! {
+    /// Where and why the last panic happened that is going to be caught.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Calls `body`; a panic is an `Err` of one line, and prints nothing.
+fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
+    static HOOK: std::sync::Once = std::sync::Once::new();
+    HOOK.call_once(|| {
+        panic::set_hook(Box::new(|info| {
+            let message = info.payload_as_str().unwrap_or("a value that is no text");
+            let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+            PANIC.set(Some(format!("{message}, at {place}").replace('\n', "; ")));
+        }));
+    });
+    panic::catch_unwind(AssertUnwindSafe(body))
+        .map_err(|_| PANIC.take().unwrap_or_else(|| "for no known reason".to_owned()))
+        .map_err(|panic| format!("the simulator panicked: {panic}"))
+}

@@ -1,0 +1,131 @@
+//! The command line of the simulator: `cargo sim`.
+//!
+//! In: the words of the command line, and the folder of the workspace, in which `scenarios/` lies. Out: text or one JSON
+//! document on standard output, progress on standard error, and the exit code: 0 all held, 1 something did not, 2 the
+//! command line or a file is wrong, 3 the simulator itself could not do its work.
+//!
+//! - `args`: the words; `files`: names to scenarios; `item`: one thing that is played, and what came of it
+//! - `worker`: items played in processes of their own, so that neither a crash nor a hang of one takes the others along
+//! - `campaign`: many items, their sum (`tally`) and the progress that is shown meanwhile (`progress`)
+//! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
+
+// This is not mu: it reads its own command line, starts its own processes and tells how long they took.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod args;
+mod campaign;
+mod determinism;
+mod files;
+mod item;
+mod progress;
+mod real;
+mod replay;
+mod tally;
+mod worker;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use args::{Request, Verb};
+
+/// Everything held.
+const HELD: u8 = 0;
+/// Something did not hold.
+const FOUND: u8 = 1;
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command line or a file is wrong: one line that says where.
+    #[error("{0}")]
+    Input(String),
+    /// The simulator could not do its work.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Failure {
+    fn exit(&self) -> u8 {
+        match self {
+            Failure::Input(_) => 2,
+            Failure::Broken(_) => 3,
+        }
+    }
+
+    fn broken(what: &str, error: impl std::fmt::Display) -> Failure {
+        Failure::Broken(format!("{what}: {error}"))
+    }
+}
+
+/// Where the commands work.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The workspace.
+    pub(crate) root: PathBuf,
+    /// The folder of the scenarios.
+    pub(crate) scenarios: PathBuf,
+}
+
+/// Runs the command line `words` (without the program's own name) and answers with the exit code. `root` is the folder
+/// of the workspace.
+pub fn main(root: &Path, words: impl Iterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.collect();
+    let json = words.iter().any(|word| word == "--json");
+    let done = match args::parse(&words) {
+        Ok(Request::Print(text)) => {
+            say(&text);
+            Ok(HELD)
+        }
+        Ok(Request::Do { scenarios, verb }) => {
+            let scenarios = scenarios.unwrap_or_else(|| root.join("scenarios"));
+            run(&Place { root: root.to_owned(), scenarios }, verb, json)
+        }
+        Err(failure) => Err(failure),
+    };
+    done.unwrap_or_else(|failure| {
+        if json {
+            say(&format!(
+                "{}\n",
+                json!({ "ok": false, "error": failure.to_string(), "exit": failure.exit() })
+            ));
+        }
+        tell(&format!("mu-sim: {failure}\n"));
+        failure.exit()
+    })
+}
+
+fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
+    match verb {
+        Verb::All { seeds, jobs } => {
+            let mut items = files::items(place, &[])?;
+            items.extend(seeds.items());
+            campaign::run(place, &items, jobs, campaign::Style { each: false, json })
+        }
+        Verb::Run { files, real: false, jobs } => {
+            campaign::run(place, &files::items(place, &files)?, jobs, campaign::Style { each: true, json })
+        }
+        Verb::Run { files, real: true, jobs } => real::run(place, &files, jobs, json),
+        Verb::Seeds { seeds, jobs } => {
+            let items: Vec<_> = seeds.items().collect();
+            campaign::run(place, &items, jobs, campaign::Style { each: false, json })
+        }
+        Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
+        Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),
+        Verb::Worker => worker::serve(),
+        Verb::Events { item } => replay::events(&item),
+    }
+}
+
+/// Prints on standard output. Nobody may be listening any more; there is nobody else to tell.
+fn say(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+    let _ = io::stdout().flush();
+}
+
+/// Prints on standard error.
+fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}

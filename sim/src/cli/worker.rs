@@ -1,0 +1,164 @@
+//! Items played in processes of their own: SQLite has state that a whole process shares, and neither a crash nor a hang
+//! of one item may take the others along.
+//!
+//! A worker reads one item a line and answers each with one line, its outcome.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::item::{Item, Outcome};
+use super::{Failure, HELD};
+
+/// Items that a worker has been given and has not answered.
+const AHEAD: usize = 32;
+/// An item that takes longer than this hangs: the budgets of a run end it much sooner.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Plays what comes on standard input until it ends.
+pub(crate) fn serve() -> Result<u8, Failure> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| Failure::broken("standard input", error))?;
+        let item = Item::read(&line).ok_or_else(|| Failure::Input(format!("`{line}` is no item")))?;
+        let outcome = serde_json::to_string(&item.play()).expect("an outcome has string keys alone");
+        // Who asked is gone when this fails, and the end of standard input comes next.
+        let _ = writeln!(out, "{outcome}").and_then(|()| out.flush());
+    }
+    Ok(HELD)
+}
+
+/// Plays all items, in `jobs` processes; `each` is told of every outcome as it comes, in no order.
+///
+/// # Errors
+/// A process cannot be started.
+pub(crate) fn play_all(items: &[Item], jobs: usize, mut each: impl FnMut(Outcome)) -> Result<(), Failure> {
+    let left = Mutex::new(items.iter());
+    let (outcomes, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (0..jobs.min(items.len()))
+            .map(|_| {
+                let (left, outcomes) = (&left, outcomes.clone());
+                scope.spawn(move || {
+                    let next = || left.lock().expect("no job panics while it takes an item").next().cloned();
+                    play_some(next, |outcome| drop(outcomes.send(outcome)))
+                })
+            })
+            .collect();
+        drop(outcomes);
+        told.iter().for_each(&mut each);
+        jobs.into_iter().try_for_each(|job| job.join().expect("a job does not panic"))
+    })
+}
+
+/// Plays what `next` gives in one process, and in a new one after an item that ended it.
+pub(crate) fn play_some(
+    mut next: impl FnMut() -> Option<Item>,
+    mut each: impl FnMut(Outcome),
+) -> Result<(), Failure> {
+    let mut worker = Worker::start()?;
+    let mut waiting: VecDeque<Item> = VecDeque::new();
+    loop {
+        while waiting.len() < AHEAD
+            && let Some(item) = next()
+        {
+            worker.give(&item);
+            waiting.push_back(item);
+        }
+        let Some(item) = waiting.pop_front() else { return Ok(()) };
+        match worker.answer(&item) {
+            Ok(outcome) => each(outcome),
+            Err(reason) => {
+                each(Outcome::crash(item, reason));
+                worker = Worker::start()?;
+                waiting.iter().for_each(|item| worker.give(item));
+            }
+        }
+    }
+}
+
+struct Worker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start() -> Result<Worker, Failure> {
+        let mut child = own_program()?
+            .arg("worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| Failure::broken("no process to play in", error))?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("its standard output was asked for"));
+        Ok(Worker { child, stdin, stdout })
+    }
+
+    fn give(&mut self, item: &Item) {
+        // A worker that is gone shows when its answer is awaited.
+        let _ = self.stdin.as_mut().map(|stdin| stdin.write_all(format!("{}\n", item.word()).as_bytes()));
+    }
+
+    /// The outcome of the item that was given first; `Err` says how the process ended instead.
+    fn answer(&mut self, item: &Item) -> Result<Outcome, String> {
+        let until = Instant::now() + PATIENCE;
+        while self.stdout.buffer().is_empty() {
+            match readable(self.stdout.get_ref(), until) {
+                Ok(true) => break,
+                Ok(false) => return Err(format!("it still ran after {} s", PATIENCE.as_secs())),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let mut line = String::new();
+        // A worker writes whole lines, so this does not wait for the rest of one.
+        let read = self.stdout.read_line(&mut line);
+        match read.ok().and_then(|_| serde_json::from_str::<Outcome>(&line).ok()) {
+            Some(outcome) if outcome.item == *item => Ok(outcome),
+            _ => Err(match self.child.wait() {
+                Ok(status) => format!("it ended the process that played it: {}", of(status)),
+                Err(error) => error.to_string(),
+            }),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This very program, to be started again.
+///
+/// # Errors
+/// The system does not say where it is.
+pub(crate) fn own_program() -> Result<Command, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::broken("the path of this program", error))?;
+    Ok(Command::new(own))
+}
+
+fn readable(pipe: &ChildStdout, until: Instant) -> Result<bool, Errno> {
+    let left = until.saturating_duration_since(Instant::now()).as_millis();
+    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+    Ok(poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], timeout)? > 0)
+}
+
+fn of(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match status.signal() {
+        Some(signal) => format!("it died of {}", crate::kernel::signal_name(signal)),
+        None => format!("it exited with status {}", status.code().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,59 @@
+//! The ending: everything that was spoiled is sound again, no fault happens any more, and mu has to come to a known state
+//! at once, whatever went before.
+
+use std::collections::BTreeMap;
+
+use super::plugins;
+use crate::fake::{PluginFile, PluginTable};
+use crate::scenario::{Db, Step};
+use crate::streams::Stream;
+
+/// Milliseconds within which a command without faults ends.
+const BOUND_MS: u64 = 1_000;
+
+/// Steps that end a scenario after `drawn`.
+pub(super) fn draw(
+    stream: &mut Stream,
+    seed: u64,
+    plugins: &BTreeMap<String, PluginTable>,
+    drawn: &[Step],
+) -> Vec<Step> {
+    let sound = |name: &String| {
+        let mut own = super::stream(seed, &format!("ending/plugin.{name}"));
+        (name.clone(), plugins::sound(&mut own, name))
+    };
+    let mut steps = vec![Step {
+        calm: true,
+        file: plugins.keys().map(|name| (name.clone(), PluginFile::default())).collect(),
+        plan: plugins.keys().map(sound).collect(),
+        db: Some(Db::Restored),
+        ..Step::default()
+    }];
+    let is_lost = |db| matches!(db, Db::Garbage | Db::Newer | Db::Directory);
+    let lost = drawn.iter().filter_map(|step| step.db).fold(false, |lost, db| match db {
+        Db::Missing => false,
+        db => lost || is_lost(db),
+    });
+    if lost {
+        steps.push(Step { db: Some(Db::Missing), ..Step::default() });
+    }
+    // Adding again keeps the row; the declaration may be another one. What was registered with other arguments, or
+    // holds a channel that somebody else takes now, has to go first.
+    let other_argv = drawn.iter().any(|step| step.run.as_ref().is_some_and(|run| run.contains(" --region")));
+    if other_argv || stream.chance(1, 2) {
+        let rm = |name: &String| Step { run: Some(format!("mu plugin rm {name}")), ..Step::default() };
+        steps.extend(plugins.keys().map(rm));
+    }
+    let must =
+        |run: String| Step { run: Some(run), exit: Some(0), within_ms: Some(BOUND_MS), ..Step::default() };
+    steps.extend(plugins.keys().map(|name| must(format!("mu plugin add {name} -- {{{name}}}"))));
+    let starts = plugins.keys().map(|name| (name.clone(), 1)).collect();
+    steps.push(Step { starts, ..must("mu plugin check --json".to_owned()) });
+    let mut list = must("mu plugin list --json".to_owned());
+    list.json.insert("data.plugins.#".to_owned(), toml::Value::from(plugins.len() as i64));
+    for (index, name) in plugins.keys().enumerate() {
+        list.json.insert(format!("data.plugins[{index}].name"), toml::Value::from(name.as_str()));
+    }
+    steps.push(list);
+    steps
+}

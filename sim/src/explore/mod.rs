@@ -1,0 +1,85 @@
+//! Scenarios drawn from a seed: the same type as a scripted scenario, so that each can be written down as a file, read,
+//! shortened and kept.
+//!
+//! In: a seed. Out: a [`Scenario`] of one to three plugins, up to three faults, one to six steps without expectations, and
+//! an ending without faults that must converge. The oracles judge the rest.
+//!
+//! - `swarm`: what a run may do at all; each seed leaves a random part of everything out
+//! - `plugins`: declarations, sound and not, and the files that are installed
+//! - `faults`: faults of the catalogue, their moments and parameters
+//! - `steps`: command lines and what happens between and during them; `ending`: the ending
+//!
+//! Every part draws from streams of its own, so that a change of one leaves the others of a seed as they were.
+
+mod ending;
+mod faults;
+mod plugins;
+mod steps;
+mod swarm;
+
+#[cfg(test)]
+mod tests;
+
+use crate::scenario::{Scenario, Step};
+use crate::streams::Stream;
+
+pub use swarm::Swarm;
+
+/// The scenario of a seed.
+pub fn draw(seed: u64) -> Scenario {
+    let swarm = Swarm::draw(&mut stream(seed, "swarm"));
+    let plugins = plugins::draw(seed, &swarm);
+    let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
+    let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins);
+    let ending = ending::draw(&mut stream(seed, "ending"), seed, &plugins, &drawn);
+    let steps: Vec<Step> = drawn.into_iter().chain(ending).collect();
+    let real = !steps.iter().any(only_simulated);
+    Scenario {
+        title: format!("Seed {seed}"),
+        why: None,
+        rules: Vec::new(),
+        seed,
+        short_io: swarm.short_io,
+        real,
+        why_not_real: (!real)
+            .then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
+        plugins,
+        faults,
+        steps,
+    }
+}
+
+fn stream(seed: u64, name: &str) -> Stream {
+    Stream::new(seed, &format!("explore/{name}"))
+}
+
+/// One of the items, of which there is at least one.
+fn one_of<T: Copy>(stream: &mut Stream, items: &[T]) -> T {
+    items[stream.below(items.len() as u64) as usize]
+}
+
+/// One of the items, each as likely as its weight says.
+fn weighted<T: Copy>(stream: &mut Stream, items: &[(u64, T)]) -> T {
+    let mut at = stream.below(items.iter().map(|(weight, _)| weight).sum());
+    for (weight, item) in items {
+        match at.checked_sub(*weight) {
+            Some(rest) => at = rest,
+            None => return *item,
+        }
+    }
+    unreachable!("what is drawn is below the sum of all weights")
+}
+
+/// A number from 1 to `most`, of which each order of magnitude is as likely as the others.
+fn magnitude(stream: &mut Stream, most: u64) -> u64 {
+    let bits = stream.between(1, u64::from(most.ilog2()) + 1);
+    stream.between(1, ((1 << bits) - 1).min(most))
+}
+
+/// Whether a step needs the simulated machine.
+fn only_simulated(step: &Step) -> bool {
+    step.wall_step_ms.is_some()
+        || step.kill_at_call.is_some()
+        || step.panic_at_call.is_some()
+        || step.db == Some(crate::scenario::Db::Full)
+}

@@ -1,0 +1,178 @@
+//! Steps: what is run, and what happens before and meanwhile. They expect nothing; the oracles and the ending do.
+
+use std::collections::BTreeMap;
+
+use super::faults::span;
+use super::swarm::Swarm;
+use super::{magnitude, one_of, plugins, weighted};
+use crate::fake::{Kind, PluginFile, PluginTable, Sig};
+use crate::scenario::{Db, SignalAt, Step};
+use crate::streams::Stream;
+
+/// The last of mu's calls at which it is killed; most runs have fewer.
+const LAST_CALL: u64 = 400;
+/// mu that run at once, at most.
+const AT_ONCE: usize = 3;
+
+/// What the steps so far have made of the world.
+struct World<'a> {
+    plugins: &'a BTreeMap<String, PluginTable>,
+    names: Vec<&'a str>,
+    /// What stands at each plugin's path.
+    files: BTreeMap<&'a str, PluginFile>,
+    /// What was done to the database and not undone.
+    db: Option<Db>,
+    /// So many mu run already when the next step begins.
+    running: usize,
+}
+
+/// One to six steps.
+pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String, PluginTable>) -> Vec<Step> {
+    let mut world = World {
+        plugins,
+        names: plugins.keys().map(String::as_str).collect(),
+        files: plugins.iter().map(|(name, table)| (name.as_str(), table.file.clone())).collect(),
+        db: None,
+        running: 0,
+    };
+    let count = stream.between(1, 6);
+    let mut steps: Vec<Step> = (0..count).map(|_| world.step(stream, swarm)).collect();
+    if let Some(last) = steps.last_mut() {
+        last.overlap = false;
+    }
+    steps
+}
+
+impl World<'_> {
+    fn step(&mut self, stream: &mut Stream, swarm: &Swarm) -> Step {
+        let mut step = Step { run: Some(self.command(stream)), ..Step::default() };
+        if swarm.changes && stream.chance(1, 3) {
+            self.change(stream, &mut step);
+        }
+        if swarm.database && self.running == 0 {
+            step.db = self.database(stream);
+        }
+        if swarm.time && stream.chance(1, 2) {
+            if stream.chance(1, 3) {
+                let ms = magnitude(stream, 10_000_000) as i64;
+                step.wall_step_ms = Some(if stream.chance(1, 2) { -ms } else { ms });
+            } else {
+                step.advance_ms = Some(span(stream));
+            }
+        }
+        if swarm.signals && stream.chance(1, 3) {
+            step.signal = (0..stream.between(1, 3)).map(|_| self.signal(stream)).collect();
+        }
+        if swarm.crashes && stream.chance(1, 3) {
+            let call = Some(magnitude(stream, LAST_CALL));
+            if stream.chance(1, 5) {
+                step.panic_at_call = call;
+            } else {
+                step.kill_at_call = call;
+            }
+        }
+        step.stdout_closed = stream.chance(1, 40);
+        if stream.chance(1, 30) {
+            step.env = environment(stream);
+        }
+        step.overlap = swarm.overlap && self.running + 1 < AT_ONCE && stream.chance(1, 2);
+        self.running = if step.overlap { self.running + 1 } else { 0 };
+        step
+    }
+
+    fn command(&self, stream: &mut Stream) -> String {
+        let name = one_of(stream, &self.names);
+        let other = one_of(stream, &self.names);
+        let command = match weighted(
+            stream,
+            &[
+                (40, "add"),
+                (4, "add other"),
+                (2, "add under"),
+                (22, "check"),
+                (6, "check one"),
+                (10, "list"),
+                (8, "show"),
+                (8, "rm"),
+                (3, "query"),
+                (1, "usage"),
+            ],
+        ) {
+            "add" => format!("mu plugin add {name} -- {{{name}}}"),
+            "add other" => format!("mu plugin add {name} -- {{{name}}} --region eu"),
+            "add under" => format!("mu plugin add {name} -- {{{other}}}"),
+            "check" => "mu plugin check".to_owned(),
+            "check one" => format!("mu plugin check {name} {other}"),
+            "list" => "mu plugin list".to_owned(),
+            "show" => format!("mu plugin show {name} --full"),
+            "rm" => format!("mu plugin rm {name}"),
+            "query" => "mu db query 'SELECT name, instance FROM plugins'".to_owned(),
+            _ => "mu plugin frobnicate".to_owned(),
+        };
+        let json = stream.chance(1, 2) && !command.contains(" -- ");
+        if json { command + " --json" } else { command }
+    }
+
+    fn change(&mut self, stream: &mut Stream, step: &mut Step) {
+        let index = stream.below(self.names.len() as u64) as usize;
+        let (name, file) =
+            (self.names[index], &mut *self.files.get_mut(self.names[index]).expect("it has one"));
+        match stream.below(3) {
+            0 if file.kind == Kind::Executable => {
+                step.chmod.insert(name.to_owned(), plugins::mode(stream));
+            }
+            1 => {
+                *file = plugins::file(stream, name);
+                step.file.insert(name.to_owned(), file.clone());
+            }
+            _ => {
+                let mut table = if stream.chance(1, 2) {
+                    plugins::sound(stream, name)
+                } else {
+                    PluginTable { file: PluginFile::default(), ..self.plugins[name].clone() }
+                };
+                if stream.chance(1, 3) {
+                    plugins::violate(stream, name, &mut table);
+                }
+                step.plan.insert(name.to_owned(), table);
+            }
+        }
+    }
+
+    /// Something that can be done to the database in its present state.
+    fn database(&mut self, stream: &mut Stream) -> Option<Db> {
+        let db = match self.db {
+            None if stream.chance(1, 3) => one_of(stream, &Db::ALL),
+            Some(Db::Garbage | Db::Newer | Db::Directory) if stream.chance(1, 2) => Db::Missing,
+            Some(Db::ReadOnly | Db::Unreadable | Db::Full) if stream.chance(1, 2) => Db::Restored,
+            _ => return None,
+        };
+        // A lock is given up at the end of the step by itself.
+        self.db = (!matches!(db, Db::Missing | Db::Restored | Db::Locked)).then_some(db);
+        Some(db)
+    }
+
+    fn signal(&self, stream: &mut Stream) -> SignalAt {
+        let (to, what) = if stream.chance(1, 4) {
+            let signals = [Sig::Kill, Sig::Term, Sig::Stop, Sig::Cont, Sig::Segv];
+            (one_of(stream, &self.names), one_of(stream, &signals))
+        } else {
+            ("mu", one_of(stream, &[Sig::Term, Sig::Int, Sig::Hup, Sig::Kill]))
+        };
+        let at_ms = if stream.chance(1, 3) { 0 } else { span(stream) };
+        SignalAt { to: to.to_owned(), what, at_ms }
+    }
+}
+
+fn environment(stream: &mut Stream) -> BTreeMap<String, String> {
+    let variables = [
+        ("HOME", ""),
+        ("XDG_STATE_HOME", "/home/user/elsewhere"),
+        ("MU_DB_PATH", "/no/such/folder/mu.db"),
+        ("MU_DB_PATH", "mu.db"),
+        ("MU_AGENT_NAME", "somebody"),
+        ("LANG", ""),
+    ];
+    let (name, value) = one_of(stream, &variables);
+    BTreeMap::from([(name.to_owned(), value.to_owned())])
+}
