@@ -4,13 +4,15 @@
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-use super::{History, Violation};
+use super::{History, Violation, strict};
 
 thread_local! {
     static HOST_MESSAGE: (Schemas, SchemaIndex) = compile();
 }
 
 const ADDRESS: &str = "https://mu.invalid/plugin-protocol-v1.json";
+/// The longest line, without its line feed (TRN-04).
+const MAX_LINE: usize = 1 << 20;
 
 fn compile() -> (Schemas, SchemaIndex) {
     let schema: Value =
@@ -28,10 +30,21 @@ pub(super) fn check(history: &History, found: &mut Vec<Violation>) {
     HOST_MESSAGE.with(|(schemas, index)| {
         for wire in &history.wires {
             for line in &wire.lines {
-                if let Err(error) = schemas.validate(&line.json, *index) {
-                    let text = format!("mu wrote a line to {} that the schema refuses: {error}", wire.name)
-                        .replace('\n', "; ");
-                    found.push(Violation { oracle: "schema", rule: "GEN-04", at: Some(line.at), text });
+                let mut say = |rule, text: String| {
+                    let text = format!("{}: {text}", history.name(wire));
+                    found.push(Violation { oracle: "schema", rule, at: Some(line.at), text });
+                };
+                if line.bytes.len() > MAX_LINE {
+                    say("TRN-04", format!("mu wrote a line of {} bytes", line.bytes.len()));
+                }
+                match strict::object(&line.bytes).map(Value::from) {
+                    None => say("TRN-02", "mu wrote a line that is not one JSON object".into()),
+                    Some(value) => {
+                        if let Err(error) = schemas.validate(&value, *index) {
+                            let error = error.to_string().replace('\n', "; ");
+                            say("GEN-04", format!("mu wrote a line that the schema refuses: {error}"));
+                        }
+                    }
                 }
             }
         }
