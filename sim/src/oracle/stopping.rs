@@ -83,7 +83,7 @@ fn bound(history: &History, wire: &Wire, say: &mut Say<'_>) {
         let early = *kill_at < closed_at + 5 * SECOND;
         let after_leader = leader.is_some_and(|(_, at, exit)| at <= *kill_at && exit != Exit::Signal(9))
             || leader.is_some_and(|(place, _, _)| place < wire.kills[0].0);
-        let crash = wire.kills[0].0 < closed;
+        let crash = wire.kills[0].0 < closed || history.crashed.contains(&wire.mu);
         if early && !after_leader && !crash {
             say("PRC-13", Some(*kill_at), "its group was killed before the grace was over".into());
         }

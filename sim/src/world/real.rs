@@ -363,6 +363,7 @@ impl World for Real {
         } else {
             Stdio::from(file("out")?)
         };
+        let begun = Instant::now();
         let child = Command::new(&self.executables.mu)
             .arg0("mu")
             .args(&run.argv[1..])
@@ -398,7 +399,7 @@ impl World for Real {
                 }
             });
         }
-        let (argv, begun, heard) = (run.argv.clone(), Instant::now(), run.stdout_closed_after.is_none());
+        let (argv, heard) = (run.argv.clone(), run.stdout_closed_after.is_none());
         self.ran.push(Invocation { argv, child, begun, ended: None, heard });
         Ok(number)
     }
