@@ -35,7 +35,7 @@ fn mu(bencher: Bencher<'_, '_>, size: usize) {
 #[divan::bench(args = SIZES)]
 fn serde_json_value(bencher: Bencher<'_, '_>, size: usize) {
     let line = line(size);
-    bencher.counter(BytesCount::new(size)).bench_local(|| {
-        serde_json::from_slice::<serde_json::Value>(divan::black_box(&line)).is_ok()
-    });
+    bencher
+        .counter(BytesCount::new(size))
+        .bench_local(|| serde_json::from_slice::<serde_json::Value>(divan::black_box(&line)).is_ok());
 }

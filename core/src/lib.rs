@@ -36,15 +36,24 @@ use crate::os::{Os, Signal};
 /// has been killed. A terminating signal that the verb did not answer is raised again with its default action at the end
 /// (PRC-12); 128 and its number is returned on a machine where that does not end the process.
 pub async fn run<O: Os>(os: O) -> u8 {
+    match caught(answer(&os)).await {
+        Ok(exit) => exit,
+        // It happened while the answer was being given; what is half said cannot be said again.
+        Err(crash) => Failure::from(crash).kind.exit(),
+    }
+}
+
+async fn answer<O: Os>(os: &O) -> u8 {
     let invocation = Invocation::new(os.clone());
-    let (json, request) = args::parse(&os.env().argv);
+    let parsed = caught(async { args::parse(&os.env().argv) }).await;
+    let (json, request) = parsed.unwrap_or_else(|crash| (false, Err(crash.into())));
     let result = match request {
         Ok(request) => match drive(&invocation, request).await {
             Ok(result) => {
                 if let Some(signal) = invocation.signal() {
                     // Nothing to be done about a note that cannot be written: mu is ending.
-                    let _ = note(&os, &ending(signal, &result)).await;
-                    return die(&os, signal);
+                    let _ = note(os, &ending(signal, &result)).await;
+                    return die(os, signal);
                 }
                 result
             }
@@ -52,9 +61,11 @@ pub async fn run<O: Os>(os: O) -> u8 {
         },
         Err(failure) => Err(failure),
     };
-    match print(&os, &render(result, json)).await {
+    let rendered = caught(async { render(result, json) }).await;
+    let printed = rendered.unwrap_or_else(|crash| render(Err(crash.into()), json));
+    match print(os, &printed).await {
         Ok(exit) => exit,
-        Err(signal) => die(&os, signal),
+        Err(signal) => die(os, signal),
     }
 }
 

@@ -327,6 +327,13 @@ fn a_panic_is_an_envelope_without_the_panics_message() {
     assert!(!format!("{ran:?}").contains("secret"));
 }
 
+/// PRC-13
+#[test]
+fn a_panic_while_the_answer_is_given_is_exit_1_and_no_more() {
+    let ran = machine(&["box"]).with_stdout(|| panic!("a secret")).run(&["plugin", "list"]);
+    assert_eq!((ran.exit, ran.out.as_str(), ran.err.as_str()), (1, "", ""));
+}
+
 #[test]
 fn a_reader_that_went_away_is_a_quiet_end() {
     let os = machine(&["box"]).with_stdout(|| Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())));

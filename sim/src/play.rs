@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, Until, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -106,7 +106,7 @@ pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
     }
-    let traits = Traits::of(&scenario.faults);
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky);
     findings.extend(violations.into_iter().map(Finding::Violation));
     let machine = world.machine();
@@ -131,7 +131,7 @@ pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot
 pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Cannot> {
     let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
     let (mut findings, fired) = play(scenario, &mut world)?;
-    let traits = Traits::of(&scenario.faults);
+    let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leaky, traits.escaping);
     findings.extend(violations.into_iter().map(Finding::Violation));
     Ok(Played { findings, fired, ..Played::default() })
@@ -148,7 +148,8 @@ struct Traits {
 }
 
 impl Traits {
-    fn of(faults: &[Fault]) -> Traits {
+    fn of(scenario: &Scenario) -> Traits {
+        let faults = &scenario.faults;
         let is_stubborn = |act: &Act| match act {
             // Such a child ends with the stdin that it holds.
             Act::LeaveChild(child) => child.until != Until::Eof,
@@ -170,12 +171,13 @@ impl Traits {
             Act::LeaveChild(child) => child.group == Group::Setsid,
             _ => false,
         };
+        // What is still to be done after the end of stdin keeps a plugin.
+        let waits = |one: &Fault| one.moment() == When::OnEof && one.after_ms.is_some();
+        let by_fault = faults.iter().filter(|one| is_stubborn(&one.act) || waits(one)).map(|one| &one.plugin);
+        let signals = scenario.steps.iter().flat_map(|step| &step.signal);
+        let by_signal = signals.filter(|one| one.what == Sig::Stop).map(|one| &one.to);
         Traits {
-            stubborn: faults
-                .iter()
-                .filter(|one| is_stubborn(&one.act))
-                .map(|one| one.plugin.clone())
-                .collect(),
+            stubborn: by_fault.chain(by_signal).cloned().collect(),
             leaky: faults.iter().any(|one| is_leaky(&one.act)),
             escaping: faults.iter().any(|one| escapes(&one.act)),
         }

@@ -44,12 +44,8 @@ pub(super) fn draw(
         let rm = |name: &String| Step { run: Some(format!("mu plugin rm {name}")), ..Step::default() };
         steps.extend(plugins.keys().map(rm));
     }
-    let must = |run: String| Step {
-        run: Some(run),
-        exit: Some(0),
-        within_ms: Some(BOUND_MS),
-        ..Step::default()
-    };
+    let must =
+        |run: String| Step { run: Some(run), exit: Some(0), within_ms: Some(BOUND_MS), ..Step::default() };
     steps.extend(plugins.keys().map(|name| must(format!("mu plugin add {name} -- {{{name}}}"))));
     let starts = plugins.keys().map(|name| (name.clone(), 1)).collect();
     steps.push(Step { starts, ..must("mu plugin check --json".to_owned()) });

@@ -15,10 +15,15 @@ const LONGEST_MS: u64 = 40_000;
 const FLOOD: u64 = 100_000;
 /// Bytes of a large one: more than the longest line.
 const LARGE_FLOOD: u64 = 3 << 20;
-const WORDS: [&str; 6] = ["ready", "{}", "[]", "null", "Listening on 127.0.0.1:8080", "{\"jsonrpc\":\"2.0\"}"];
+const WORDS: [&str; 6] =
+    ["ready", "{}", "[]", "null", "Listening on 127.0.0.1:8080", "{\"jsonrpc\":\"2.0\"}"];
 
 /// Up to three, each of some plugin.
-pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String, PluginTable>) -> Vec<Fault> {
+pub(super) fn draw(
+    stream: &mut Stream,
+    swarm: &Swarm,
+    plugins: &BTreeMap<String, PluginTable>,
+) -> Vec<Fault> {
     let mut entries = catalogue();
     entries.retain(|entry| swarm.topics.contains(&entry.topic));
     if !swarm.large {
@@ -28,7 +33,7 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
         return Vec::new();
     }
     let names: Vec<&str> = plugins.keys().map(String::as_str).collect();
-    let count = weighted(stream, &[(1, 0), (4, 1), (3, 2), (2, 3)]);
+    let count = weighted(stream, &[(2, 1), (2, 2), (1, 3)]);
     let one = |stream: &mut Stream| {
         let entry = &entries[stream.below(entries.len() as u64) as usize];
         let act = parameter(stream, swarm, entry.examples[0].clone());
@@ -36,8 +41,8 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
         if stream.chance(1, 2) {
             fault.when = Some(one_of(stream, entry.moments));
         }
-        if stream.chance(1, 2) {
-            fault.start = Some(stream.between(1, 3) as u32);
+        if stream.chance(1, 3) {
+            fault.start = Some(stream.between(1, 2) as u32);
         }
         if stream.chance(1, 8) {
             fault.after_ms = Some(span(stream));
@@ -52,11 +57,7 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
 
 /// Milliseconds, often close to a bound.
 pub(super) fn span(stream: &mut Stream) -> u64 {
-    if stream.chance(1, 2) {
-        one_of(stream, &SPANS_MS)
-    } else {
-        magnitude(stream, LONGEST_MS)
-    }
+    if stream.chance(1, 2) { one_of(stream, &SPANS_MS) } else { magnitude(stream, LONGEST_MS) }
 }
 
 /// The same deed with a drawn parameter.

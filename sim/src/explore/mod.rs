@@ -41,7 +41,8 @@ pub fn draw(seed: u64) -> Scenario {
         seed,
         short_io: swarm.short_io,
         real,
-        why_not_real: (!real).then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
+        why_not_real: (!real)
+            .then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
         plugins,
         faults,
         steps,

@@ -115,7 +115,8 @@ impl World<'_> {
 
     fn change(&mut self, stream: &mut Stream, step: &mut Step) {
         let index = stream.below(self.names.len() as u64) as usize;
-        let (name, file) = (self.names[index], &mut *self.files.get_mut(self.names[index]).expect("it has one"));
+        let (name, file) =
+            (self.names[index], &mut *self.files.get_mut(self.names[index]).expect("it has one"));
         match stream.below(3) {
             0 if file.kind == Kind::Executable => {
                 step.chmod.insert(name.to_owned(), plugins::mode(stream));

@@ -109,7 +109,7 @@ pub struct History {
     pub wires: Vec<Wire>,
     /// Terminating signals that reached a mu: the first of each.
     pub signals: BTreeMap<Pid, (usize, Ns)>,
-    /// Each mu that was made to panic.
+    /// The mu that were made to panic.
     pub crashed: BTreeSet<Pid>,
     /// Number of events.
     pub len: usize,
@@ -151,9 +151,6 @@ impl History {
                 What::NewGroup(group) => history.join(pid, place, *group),
                 What::Delivered { number: 1 | 2 | 15, .. } if mus.contains(&pid) => {
                     history.signals.entry(pid).or_insert((place, at));
-                }
-                What::Fault(text) if mus.contains(&pid) && text.starts_with("panic") => {
-                    history.crashed.insert(pid);
                 }
                 What::Signal { to: Target::Group(group), number: 9 } if mus.contains(&pid) => {
                     if let Some(wire) = open.get(group) {

@@ -8,11 +8,13 @@
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | the stop sequence is in order and bounded; nothing starts after a signal (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
+//! | `crash` | nobody panics who was not made to |
 //! | `answers` | exit code, envelope and text agree (oracle 9) |
 //! | `secrets` | the canary appears nowhere, no repaired bytes are stored (oracle 10) |
 //! | `schema` | every line of mu is valid by the published schema (oracle 11) |
 
 pub mod answers;
+pub mod crash;
 pub mod history;
 pub mod ids;
 pub mod leftover;
@@ -58,6 +60,8 @@ pub struct Ran {
     pub stderr: Vec<u8>,
     /// How it ended; `None` if it still runs.
     pub exit: Option<Exit>,
+    /// Whether it was made to panic.
+    pub crash: bool,
     /// Whether somebody read all that it printed: a closed stdout is a quiet exit.
     pub heard: bool,
 }
@@ -81,11 +85,13 @@ pub struct Observed<'a> {
 /// Runs all of them.
 pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     let mus: BTreeSet<Pid> = observed.ran.iter().map(|ran| ran.pid).collect();
-    let history = History::read(observed.events, &mus);
+    let mut history = History::read(observed.events, &mus);
+    history.crashed = observed.ran.iter().filter(|ran| ran.crash).map(|ran| ran.pid).collect();
     let mut found = Vec::new();
     leftover::check(&history, observed, &mut found);
     stopping::check(&history, &mut found);
     ids::check(&history, &mut found);
+    crash::check(observed, &mut found);
     for ran in observed.ran {
         answers::check(ran, &mut found);
     }

@@ -37,6 +37,7 @@ struct Invocation {
     started: Started,
     argv: Vec<String>,
     begun: Duration,
+    crash: bool,
     heard: bool,
 }
 
@@ -104,6 +105,7 @@ impl Simulated {
             stdout: self.machine.stdout(&one.started),
             stderr: self.machine.stderr(&one.started),
             exit: self.machine.exit(&one.started),
+            crash: one.crash,
             heard: one.heard,
         }
     }
@@ -277,7 +279,8 @@ impl World for Simulated {
             });
         }
         let heard = run.stdout_closed_after.is_none();
-        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, heard });
+        let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
+        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, crash, heard });
         Ok(self.ran.len() - 1)
     }
 
