@@ -87,7 +87,10 @@ impl StartError {
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
             Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
-                stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
+                // A process that ends loses stdin, then stdout, and only then can its exit be seen. One that closed its
+                // stdout and lives on can still be written to.
+                stdout_closed: matches!(ending.cause, Cause::StdoutClosed)
+                    && (ending.grace_over || !ending.stdin_broken),
                 exit: ending.exit,
                 killed: ending.grace_over,
                 stdout_bytes: ending.stdout_bytes,

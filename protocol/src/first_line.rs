@@ -58,7 +58,7 @@ pub fn diagnose(first_bytes: &[u8], why: &InvalidMessage) -> Option<Hint> {
         Why::Batch => Some(Hint::Batch),
         Why::Blank => Some(Hint::Blank),
         Why::Unfinished => Some(Hint::SeveralLines),
-        Why::MissingVersion => Some(Hint::LogObject),
+        Why::MissingVersion => (!is_reply(first_bytes)).then_some(Hint::LogObject),
         Why::Request => is_initialize(first_bytes).then_some(Hint::Echo),
         Why::NotAnObject | Why::NotUtf8 | Why::TooLong => text(first_bytes),
         _ => None,
@@ -84,6 +84,12 @@ fn is_header(line: &[u8]) -> bool {
 /// UTF-16 and UTF-32: their byte order marks, or a zero in every other byte as ASCII characters have it there.
 fn is_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, 0, _, ..] | [_, 0, _, 0, ..])
+}
+
+/// A reply of JSON-RPC 1.0, which has no version: its author needs no advice about logs.
+fn is_reply(bytes: &[u8]) -> bool {
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    memchr::memmem::find(&bytes[..end], b"\"result\"").is_some()
 }
 
 fn is_initialize(bytes: &[u8]) -> bool {

@@ -40,7 +40,9 @@ taken_for! {
     /// TRN-06
     an_endless_banner: "x".repeat(MAX_LINE + 1) => Some(Hint::LogText);
     /// TRN-06
-    a_log_object: "{\"level\":\"info\",\"msg\":\"ready\"}\n" => Some(Hint::LogObject);
+    a_log_object: "{\"level\":\"info\",\"msg\":\"ready\"}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n" => Some(Hint::LogObject);
+    /// TRN-01
+    a_reply_of_json_rpc_1: "{\"id\":1,\"result\":{}}\n" => None;
     ///
     a_blank_line: "\r\n{}\n" => Some(Hint::Blank);
     ///

@@ -364,6 +364,7 @@ impl World for Real {
         } else {
             Stdio::from(file("out")?)
         };
+        let begun = Instant::now(); // before it lives, so that it never seems to take less than it does
         let child = Command::new(&self.executables.mu)
             .arg0("mu")
             .args(&run.argv[1..])
@@ -399,7 +400,7 @@ impl World for Real {
                 }
             });
         }
-        let (argv, begun, heard) = (run.argv.clone(), Instant::now(), run.stdout_closed_after.is_none());
+        let (argv, heard) = (run.argv.clone(), run.stdout_closed_after.is_none());
         self.ran.push(Invocation { argv, child, begun, ended: None, heard });
         Ok(number)
     }
