@@ -15,8 +15,10 @@ use conformance::{Place, Program, Target, World};
 use mu::RealOs;
 use mu_core::os::{Exec, Pid};
 use nix::errno::Errno;
+use nix::sys::prctl::set_dumpable;
 use nix::sys::stat::{Mode, umask};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 use support::{on_real_os, passes_in_own_process, sh};
 
 struct Real {
@@ -41,8 +43,12 @@ impl Real {
         file(Place::Executable, 0o4751, &words);
         file(Place::BadInterpreter, 0o755, "#!/no/such/interpreter\n");
         file(Place::Busy, 0o755, "");
-        fs::create_dir(path(Place::Directory)).unwrap();
-        fs::set_permissions(path(Place::Directory), Permissions::from_mode(0o755)).unwrap();
+        for (place, mode) in [(Place::Directory, 0o755), (Place::Closed, 0o700), (Place::Fixed, 0o555)] {
+            fs::create_dir(path(place)).unwrap();
+            fs::set_permissions(path(place), Permissions::from_mode(mode)).unwrap();
+        }
+        file(Place::UnderClosed, 0o755, "");
+        fs::set_permissions(path(Place::Closed), Permissions::from_mode(0o600)).unwrap();
         nix::unistd::mkfifo(&path(Place::Fifo), Mode::S_IRWXU).unwrap();
         drop(UnixListener::bind(path(Place::Socket)).unwrap());
         for (link, target) in [
@@ -63,9 +69,29 @@ fn place_in(dir: &Path, place: Place) -> PathBuf {
     match place {
         Place::Home => dir.to_owned(),
         Place::Device => "/dev/null".into(),
+        Place::UnderClosed => place_in(dir, Place::Closed).join("x"),
+        Place::UnderFixed => place_in(dir, Place::Fixed).join("x"),
         Place::UnderPlain => place_in(dir, Place::Plain).join("x"),
         Place::UnderMissing => place_in(dir, Place::Missing).join("x"),
         place => dir.join(format!("{place:?}")),
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        // Or what is in it could not be removed.
+        self.chmod(&self.place(Place::Closed), 0o700);
+    }
+}
+
+/// What root may do cannot be refused: become nobody.
+fn be_an_ordinary_user() {
+    if geteuid().is_root() {
+        setgroups(&[]).unwrap();
+        setgid(Gid::from_raw(65_534)).unwrap();
+        setuid(Uid::from_raw(65_534)).unwrap();
+        // Without this, what is below `/proc/self` would still belong to root.
+        set_dumpable(true).unwrap();
     }
 }
 
@@ -171,6 +197,7 @@ macro_rules! hold_the_real_machine_to {
             $(#[test]
             fn $body() {
                 passes_in_own_process(SETUP, || {
+                    be_an_ordinary_user();
                     on_real_os(async |os| conformance::$module::$body(&Real::new(os)).await);
                 });
             })*

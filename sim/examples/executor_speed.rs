@@ -76,7 +76,7 @@ fn round_trips(recording: bool) {
 async fn invocation(sys: Sys) -> Exit {
     let exec = Exec { argv: vec!["/opt/plugin".into()], env: Vec::new() };
     let fds = [(STDIN, Give::Pipe), (STDOUT, Give::Pipe), (STDERR, Give::Pipe)];
-    let spawn = Spawn { exec: &exec, group: Group::Own, fds: &fds, cwd: None };
+    let spawn = Spawn { exec: &exec, group: Group::Own, fds: &fds, cwd: None, defaults: &[] };
     let mut buf = [0; 4096];
     for _ in 0..2 {
         let child = sys.spawn(&spawn).expect("it is on the disk");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 use serde_json::Value;
 
-use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, schema_digest};
+use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
 use crate::scenario::{Scenario, Step};
@@ -171,7 +171,9 @@ impl Traits {
             Act::LeaveChild(child) => child.group == Group::Setsid,
             _ => false,
         };
-        let by_fault = faults.iter().filter(|one| is_stubborn(&one.act)).map(|one| &one.plugin);
+        // What is still to be done after the end of stdin keeps a plugin.
+        let waits = |one: &Fault| one.moment() == When::OnEof && one.after_ms.is_some();
+        let by_fault = faults.iter().filter(|one| is_stubborn(&one.act) || waits(one)).map(|one| &one.plugin);
         let signals = scenario.steps.iter().flat_map(|step| &step.signal);
         let by_signal = signals.filter(|one| one.what == Sig::Stop).map(|one| &one.to);
         Traits {

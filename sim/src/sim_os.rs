@@ -6,11 +6,13 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use mu_core::os::{Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, Signal, Stream};
+use nix::errno::Errno;
 use rusqlite::Connection;
 
 use crate::kernel::{
@@ -35,19 +37,21 @@ struct Own {
 }
 
 impl SimOs {
-    /// Takes over a process as mu does at its start: SIGPIPE is ignored, SIGINT, SIGTERM and SIGHUP are handled.
+    /// Takes over a process as mu does at its start: SIGPIPE is ignored, SIGINT, SIGTERM and SIGHUP are handled. SIGINT
+    /// and SIGHUP stay ignored when they were: `nohup`, or the `&` of a script.
     ///
     /// Random bytes come from the stream `program.<name>/<nth>/random` of the run.
     pub fn new(sys: Sys) -> SimOs {
-        let actions = [
-            (SIGPIPE, Disposition::Ignore),
-            (SIGINT, Disposition::Handle),
-            (SIGTERM, Disposition::Handle),
-            (SIGHUP, Disposition::Handle),
-        ];
-        for (number, action) in actions {
+        let set = |number, action| {
             // Only a dead process is refused, and nothing matters to it.
             let _ = sys.on_signal(number, action);
+        };
+        set(SIGPIPE, Disposition::Ignore);
+        set(SIGTERM, Disposition::Handle);
+        for number in [SIGINT, SIGHUP] {
+            if sys.action(number) != Disposition::Ignore {
+                set(number, Disposition::Handle);
+            }
         }
         let env = Env {
             argv: sys.argv().to_vec(),
@@ -83,9 +87,16 @@ impl Os for SimOs {
     }
 
     fn spawn(&self, exec: &Exec) -> io::Result<SimChild> {
+        let sys = self.sys("spawn");
+        // As the real machine does before it asks the system: nothing is looked up, and no text is cut at a NUL.
+        let is_absolute = exec.argv.first().is_some_and(|program| Path::new(program).is_absolute());
+        let variables = exec.env.iter().flat_map(|(name, value)| [name, value]);
+        if !is_absolute || exec.argv.iter().chain(variables).any(|text| text.as_bytes().contains(&0)) {
+            return Err(Errno::EINVAL.into());
+        }
         let fds = [(STDIN, Give::Pipe), (STDOUT, Give::Pipe), (STDERR, Give::Pipe)];
-        let Spawned { pid, pipes } =
-            self.sys("spawn").spawn(&Spawn { exec, group: Group::Own, fds: &fds, cwd: None })?;
+        let spawn = Spawn { exec, group: Group::Own, fds: &fds, cwd: None, defaults: &[SIGPIPE] };
+        let Spawned { pid, pipes } = sys.spawn(&spawn)?;
         let [stdin, stdout, stderr] = pipes[..] else { unreachable!("three pipes were asked for") };
         Ok(SimChild { sys: self.sys.clone(), pid, stdin: Some(stdin), stdout, stderr })
     }

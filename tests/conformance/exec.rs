@@ -82,6 +82,10 @@ pub(crate) async fn a_program_without_the_permission_is_eacces<W: World>(world: 
     assert_eq!(refusal_at(world, Place::Plain), EACCES);
 }
 
+pub(crate) async fn a_program_behind_a_closed_directory_is_eacces<W: World>(world: &W) {
+    assert_eq!(refusal_at(world, Place::UnderClosed), EACCES);
+}
+
 /// REG-05
 pub(crate) async fn what_is_no_regular_file_is_eacces<W: World>(world: &W) {
     for place in [Place::Directory, Place::LinkToDirectory, Place::Fifo, Place::Socket, Place::Device] {

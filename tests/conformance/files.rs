@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use mu_core::os::{FileFacts, FileKind};
-use nix::libc::{EEXIST, ELOOP, ENOENT, ENOTDIR};
+use nix::libc::{EACCES, EEXIST, ELOOP, ENOENT, ENOTDIR};
 use rusqlite::{Connection, ErrorCode};
 
 fn facts<W: World>(world: &W, path: &Path) -> Result<FileFacts, i32> {
@@ -48,6 +48,12 @@ pub(crate) async fn facts_of_what_is_not_there<W: World>(world: &W) {
     assert_eq!(facts_at(world, Place::UnderPlain), Err(ENOTDIR));
 }
 
+/// REG-05
+pub(crate) async fn facts_behind_a_closed_directory_are_not_told<W: World>(world: &W) {
+    assert_eq!(facts_at(world, Place::UnderClosed), Err(EACCES));
+    assert_eq!(facts_at(world, Place::Closed).unwrap().mode, 0o600);
+}
+
 /// REG-05: nobody ever opens the other end.
 pub(crate) async fn a_fifo_is_told_without_opening_it<W: World>(world: &W) {
     assert_eq!(facts_at(world, Place::Fifo).unwrap().kind, FileKind::Fifo);
@@ -85,6 +91,14 @@ pub(crate) async fn a_directory_is_made_behind_a_link_to_a_directory<W: World>(w
     world.os().create_dir_all(&world.place(Place::LinkToDirectory)).unwrap();
     world.os().create_dir_all(&world.place(Place::LinkToDirectory).join("x/y")).unwrap();
     assert_eq!(mode(world, &world.place(Place::Directory).join("x/y")), 0o700);
+}
+
+pub(crate) async fn a_directory_is_not_made_where_mu_may_not_write<W: World>(world: &W) {
+    for below in ["", "x"] {
+        let error = world.os().create_dir_all(&world.place(Place::UnderFixed).join(below)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(EACCES));
+    }
+    assert_eq!(facts_at(world, Place::UnderFixed), Err(ENOENT));
 }
 
 fn open<W: World>(world: &W, path: &Path) -> Connection {
@@ -125,6 +139,28 @@ fn refused<W: World>(world: &W, path: &Path) -> Option<ErrorCode> {
 pub(crate) async fn the_directory_of_a_database_is_not_made<W: World>(world: &W) {
     assert_eq!(refused(world, &world.place(Place::UnderMissing)), Some(ErrorCode::CannotOpen));
     assert_eq!(facts_at(world, Place::Missing), Err(ENOENT));
+}
+
+pub(crate) async fn a_database_is_not_made_where_mu_may_not_write<W: World>(world: &W) {
+    assert_eq!(refused(world, &world.place(Place::UnderFixed)), Some(ErrorCode::CannotOpen));
+    assert_eq!(facts_at(world, Place::UnderFixed), Err(ENOENT));
+}
+
+pub(crate) async fn a_database_that_may_not_be_read_is_not_opened<W: World>(world: &W) {
+    world.chmod(&world.place(Place::Plain), 0o000);
+    for place in [Place::Plain, Place::UnderClosed] {
+        assert_eq!(refused(world, &world.place(place)), Some(ErrorCode::CannotOpen), "{place:?}");
+    }
+}
+
+pub(crate) async fn a_database_that_may_only_be_read_refuses_what_writes<W: World>(world: &W) {
+    let path = world.place(Place::Home).join("mu.db");
+    open(world, &path).execute_batch("CREATE TABLE t (x)").unwrap();
+    world.chmod(&path, 0o400);
+    let connection = open(world, &path);
+    assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)), Ok(0));
+    let error = connection.execute_batch("INSERT INTO t VALUES (1)").unwrap_err();
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly));
 }
 
 pub(crate) async fn what_is_no_file_is_no_database<W: World>(world: &W) {

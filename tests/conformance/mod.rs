@@ -1,8 +1,8 @@
 //! What every operating system under the core must do: one body per fact, generic over the world it runs in.
 //!
 //! `tests/os_conformance.rs` runs every body on the real machine, `tests/sim_conformance.rs` every one of them on the
-//! simulated machine. In: a [`World`], as the one process of it that is mu. Out: nothing; a body panics where the world
-//! is not as it says.
+//! simulated machine. In: a [`World`], as the one process of it that is mu, of an ordinary user. Out: nothing; a body
+//! panics where the world is not as it says.
 //!
 //! `leader` exits, zombies, reaping · `groups` who keeps a group · `pipes` bytes and ends of streams · `exec` what a
 //! program is started with, and refusals · `signals` to mu, to children, stop and continue · `files` facts, directories,
@@ -141,6 +141,14 @@ pub(crate) enum Place {
     Circle,
     /// Nothing.
     Missing,
+    /// A directory that nobody may pass, mode 0600.
+    Closed,
+    /// A file below [`Place::Closed`], executable.
+    UnderClosed,
+    /// A directory that nobody may write, mode 0555.
+    Fixed,
+    /// A name below [`Place::Fixed`].
+    UnderFixed,
     /// A name below [`Place::Plain`].
     UnderPlain,
     /// A name below [`Place::Missing`].
@@ -207,6 +215,7 @@ macro_rules! every_body {
                 a_circle_of_links_is_eloop
                 a_file_in_the_way_is_enotdir
                 a_program_without_the_permission_is_eacces
+                a_program_behind_a_closed_directory_is_eacces
                 what_is_no_regular_file_is_eacces
                 a_missing_interpreter_is_enoent
                 a_file_of_no_known_format_is_enoexec
@@ -233,14 +242,19 @@ macro_rules! every_body {
                 facts_are_type_owner_and_mode
                 facts_follow_links
                 facts_of_what_is_not_there
+                facts_behind_a_closed_directory_are_not_told
                 a_fifo_is_told_without_opening_it
                 directories_are_made_for_mu_alone_and_older_ones_stay_as_they_are
                 a_directory_is_not_made_in_the_place_of_something_else
                 a_directory_is_made_behind_a_link_to_a_directory
+                a_directory_is_not_made_where_mu_may_not_write
                 a_new_database_and_its_log_are_for_mu_alone
                 an_existing_database_keeps_its_mode
                 a_database_behind_a_dangling_link_is_made_where_the_link_leads
                 the_directory_of_a_database_is_not_made
+                a_database_is_not_made_where_mu_may_not_write
+                a_database_that_may_not_be_read_is_not_opened
+                a_database_that_may_only_be_read_refuses_what_writes
                 what_is_no_file_is_no_database
                 what_is_no_database_is_told_at_the_first_statement
                 a_name_of_sqlites_own_is_a_file_all_the_same

@@ -343,7 +343,12 @@ impl Disk {
 
     /// What `stat` tells: links are followed. `ENOENT` (also for a link that leads nowhere), `ENOTDIR`, `ELOOP`.
     pub fn facts(&self, path: &Path) -> io::Result<FileFacts> {
-        let inode = self.inode(path)?;
+        self.facts_for(path, ROOT)
+    }
+
+    /// As [`Disk::facts`], on behalf of `uid`: `EACCES` behind a directory that it may not pass.
+    pub fn facts_for(&self, path: &Path, uid: u32) -> io::Result<FileFacts> {
+        let inode = self.inode_for(path, uid)?;
         let kind = match &inode.body {
             tree::Body::Directory(_) | tree::Body::Other(Node::Directory) => FileKind::Directory,
             tree::Body::Other(Node::Fifo) => FileKind::Fifo,
@@ -412,7 +417,11 @@ impl Disk {
     }
 
     fn inode(&self, path: &Path) -> io::Result<Rc<Inode>> {
-        let place = resolve(&self.0.root, path, ROOT, true).map_err(os_error)?;
+        self.inode_for(path, ROOT)
+    }
+
+    fn inode_for(&self, path: &Path, uid: u32) -> io::Result<Rc<Inode>> {
+        let place = resolve(&self.0.root, path, uid, true).map_err(os_error)?;
         place.inode.ok_or_else(|| os_error(Errno::ENOENT))
     }
 }
@@ -424,17 +433,22 @@ impl Disk {
     /// `EEXIST` when something else has the name, `ENOTDIR` when something else is on the way, `EACCES` when `uid` may
     /// not write where the first missing one belongs. Like any new name, not durable until a file in it is synced.
     pub fn create_dir_all(&self, path: &Path, uid: u32, mode: u32) -> io::Result<()> {
-        let place = match resolve(&self.0.root, path, uid, true) {
+        // A link in the last place is a name that is taken, also when it leads nowhere.
+        let place = match resolve(&self.0.root, path, uid, false) {
             Err(Errno::ENOENT) => {
                 let parent = path.parent().ok_or_else(|| os_error(Errno::ENOENT))?;
                 self.create_dir_all(parent, uid, mode)?;
-                resolve(&self.0.root, path, uid, true)
+                resolve(&self.0.root, path, uid, false)
             }
             other => other,
         };
         let place = place.map_err(os_error)?;
+        let is_directory = || {
+            let place = resolve(&self.0.root, path, uid, true).ok();
+            place.and_then(|place| place.inode).is_some_and(|inode| inode.directory().is_some())
+        };
         match (&place.inode, place.parent()) {
-            (Some(inode), _) if inode.directory().is_some() => Ok(()),
+            (Some(_), _) if is_directory() => Ok(()),
             (Some(_), _) | (None, None) => Err(os_error(Errno::EEXIST)),
             (None, Some((holder, ..))) if !holder.allows(uid, WRITE | SEARCH) => Err(os_error(Errno::EACCES)),
             (None, Some(_)) => {

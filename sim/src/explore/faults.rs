@@ -33,7 +33,7 @@ pub(super) fn draw(
         return Vec::new();
     }
     let names: Vec<&str> = plugins.keys().map(String::as_str).collect();
-    let count = weighted(stream, &[(1, 0), (4, 1), (3, 2), (2, 3)]);
+    let count = weighted(stream, &[(2, 1), (2, 2), (1, 3)]);
     let one = |stream: &mut Stream| {
         let entry = &entries[stream.below(entries.len() as u64) as usize];
         let act = parameter(stream, swarm, entry.examples[0].clone());
@@ -41,8 +41,8 @@ pub(super) fn draw(
         if stream.chance(1, 2) {
             fault.when = Some(one_of(stream, entry.moments));
         }
-        if stream.chance(1, 2) {
-            fault.start = Some(stream.between(1, 3) as u32);
+        if stream.chance(1, 3) {
+            fault.start = Some(stream.between(1, 2) as u32);
         }
         if stream.chance(1, 8) {
             fault.after_ms = Some(span(stream));

@@ -113,27 +113,27 @@ fn instance(stream: &mut Stream, name: &str) -> String {
 /// Breaks the declaration somehow: mostly one load rule, sometimes any member of it.
 pub(super) fn violate(stream: &mut Stream, name: &str, table: &mut PluginTable) {
     let Ok(declaration) = table.declaration(name, "sha256:") else { return };
+    let mut violated = table.clone();
     if stream.chance(1, 2) {
-        let fits = |(path, _): &&(&str, &str)| {
-            let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
-            parent.is_empty() || find(&declaration, parent).is_some_and(Json::is_object)
-        };
-        let fitting: Vec<_> = VIOLATIONS.iter().filter(fits).collect();
-        let (path, value) = *one_of(stream, &fitting);
-        table.set.insert(path.to_owned(), parse(value));
-        return;
-    }
-    let mut paths = Vec::new();
-    collect(&declaration, "", &mut paths);
-    let path = paths.swap_remove(stream.below(paths.len() as u64) as usize);
-    match stream.below(4) {
-        0 => table.drop.push(path),
-        1 => table.null.push(path),
-        2 => drop(table.set.insert(format!("{path}X"), Value::from(true))),
-        _ => {
-            let values = ["''", "'x'", "-1", "1.5", "true", "[]", "{}", "[{}]", "9007199254740993"];
-            drop(table.set.insert(path, parse(one_of(stream, &values))));
+        let (path, value) = one_of(stream, &VIOLATIONS);
+        violated.set.insert(path.to_owned(), parse(value));
+    } else {
+        let mut paths = Vec::new();
+        collect(&declaration, "", &mut paths);
+        let path = paths.swap_remove(stream.below(paths.len() as u64) as usize);
+        match stream.below(4) {
+            0 => violated.drop.push(path),
+            1 => violated.null.push(path),
+            2 => drop(violated.set.insert(format!("{path}X"), Value::from(true))),
+            _ => {
+                let values = ["''", "'x'", "-1", "1.5", "true", "[]", "{}", "[{}]", "9007199254740993"];
+                drop(violated.set.insert(path, parse(one_of(stream, &values))));
+            }
         }
+    }
+    // Not every violation fits every plugin.
+    if violated.declaration(name, "sha256:").is_ok() {
+        *table = violated;
     }
 }
 
@@ -172,10 +172,6 @@ fn parse(value: &str) -> Value {
     let mut table: Table =
         toml::from_str(&format!("value = {value}")).expect("these values are written here");
     table.remove("value").expect("it was just read")
-}
-
-fn find<'a>(json: &'a Json, path: &str) -> Option<&'a Json> {
-    path.split('.').try_fold(json, |json, key| json.get(key))
 }
 
 fn collect(json: &Json, at: &str, paths: &mut Vec<String>) {

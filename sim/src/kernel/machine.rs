@@ -223,6 +223,7 @@ impl Machine {
             image: image(&command.exec, command.cwd.clone()),
             uid: command.uid,
             group: Group::Own,
+            defaults: Vec::new(),
             terminal: command.stdout_is_terminal,
             on_os_call: command.on_os_call.clone(),
         };

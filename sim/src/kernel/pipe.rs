@@ -1,4 +1,8 @@
-//! Pipes: 64 KiB, writes of up to 4096 bytes whole or not at all, the end of the stream only after the last writer.
+//! Pipes: 16 pages, writes of up to 4096 bytes whole or not at all, the end of the stream only after the last writer.
+//!
+//! As in Linux, bytes lie in pages of 4096. A write begins new pages; only its odd end (its length modulo 4096) goes to
+//! the last page in use, if that has room for the whole of it. A page is free again when all of it was read. So a pipe
+//! holds 64 KiB at most, and less after many writes of an awkward size.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,8 +17,10 @@ use super::{Disposition, Kernel};
 use crate::streams::Stream;
 use crate::trace::{PipeId, PipeRef, Role, What};
 
-/// How many bytes a pipe holds.
-pub const PIPE_CAPACITY: usize = 64 * 1024;
+/// How many bytes a pipe holds at most.
+pub const PIPE_CAPACITY: usize = PAGES * PAGE;
+const PAGES: usize = 16;
+const PAGE: usize = 4096;
 /// A write of up to this many bytes is never split (`PIPE_BUF`).
 pub const PIPE_ATOMIC: usize = 4096;
 
@@ -23,6 +29,8 @@ pub const PIPE_ATOMIC: usize = 4096;
 pub(crate) struct Pipe {
     pub(crate) role: Option<Role>,
     bytes: VecDeque<u8>,
+    /// Where the bytes lie, in pages; unknown for bytes that were there from the start.
+    pages: VecDeque<Page>,
     /// How many descriptors lead to each end. An output that is captured has one reader.
     pub(crate) readers: u32,
     pub(crate) writers: u32,
@@ -34,6 +42,12 @@ pub(crate) struct Pipe {
     short: Option<Stream>,
 }
 
+/// A page in use: its bytes are `begin..end`.
+struct Page {
+    begin: usize,
+    end: usize,
+}
+
 /// An output that is collected outside of the machine.
 #[derive(Default)]
 struct Captured {
@@ -43,8 +57,31 @@ struct Captured {
 }
 
 impl Pipe {
-    fn free(&self) -> usize {
-        PIPE_CAPACITY.saturating_sub(self.bytes.len())
+    /// How much of the end of a write of `wanted` bytes goes to the last page.
+    fn joins(&self, wanted: usize) -> usize {
+        let odd = wanted % PAGE;
+        match self.pages.back() {
+            Some(last) if last.end + odd <= PAGE => odd,
+            _ => 0,
+        }
+    }
+
+    /// How many of `wanted` bytes a write takes now.
+    fn free(&self, wanted: usize) -> usize {
+        let joins = self.joins(wanted);
+        wanted.min(joins + (PAGES - self.pages.len()) * PAGE)
+    }
+
+    /// Puts `bytes` into pages; they fit. `wanted` is how many the writer had.
+    fn put(&mut self, bytes: &[u8], wanted: usize) {
+        let joins = self.joins(wanted).min(bytes.len());
+        if let Some(last) = self.pages.back_mut() {
+            last.end += joins;
+        }
+        let pages = bytes[joins..].chunks(PAGE).map(|page| Page { begin: 0, end: page.len() });
+        self.pages.extend(pages);
+        debug_assert!(self.pages.len() <= PAGES);
+        self.bytes.extend(bytes);
     }
 
     /// What the world around has collected.
@@ -58,12 +95,12 @@ impl Pipe {
                 let left = captured.closes_after.map_or(usize::MAX, |end| end - captured.bytes.len());
                 wanted.min(left)
             }
-            None if wanted <= PIPE_ATOMIC && self.free() < wanted => 0,
-            None => wanted.min(self.free()),
+            None => self.free(wanted),
         }
     }
 
-    fn take(&mut self, buf: &mut [u8]) {
+    /// Reads so many bytes, which are there; answers whether a page has become free.
+    fn take(&mut self, buf: &mut [u8]) -> bool {
         let (front, back) = self.bytes.as_slices();
         let first = front.len().min(buf.len());
         buf[..first].copy_from_slice(&front[..first]);
@@ -71,6 +108,17 @@ impl Pipe {
         buf[first..].copy_from_slice(&back[..second]);
         self.bytes.drain(..buf.len());
         self.taken += buf.len() as u64;
+        let (mut left, before) = (buf.len(), self.pages.len());
+        while let Some(page) = self.pages.front_mut()
+            && left >= page.end - page.begin
+        {
+            left -= page.end - page.begin;
+            self.pages.pop_front();
+        }
+        if let Some(page) = self.pages.front_mut() {
+            page.begin += left;
+        }
+        self.pages.len() < before
     }
 }
 
@@ -139,6 +187,7 @@ impl Kernel {
             let pipe = self.pipe(id);
             if pipe.readers == 0 && pipe.writers == 0 {
                 pipe.bytes = VecDeque::new();
+                pipe.pages = VecDeque::new();
                 pipe.read_waiters.clear();
                 pipe.write_waiters.clear();
             }
@@ -180,8 +229,7 @@ impl Kernel {
             count = stream.between(1, count as u64) as usize;
         }
         let offset = pipe.taken;
-        pipe.take(&mut buf[..count]);
-        if pipe.free() >= PIPE_ATOMIC {
+        if pipe.take(&mut buf[..count]) {
             pipe.write_waiters.wake(0);
         }
         let what = What::Read { pipe: self.pipe_ref(id), offset, count: count as u64 };
@@ -245,7 +293,7 @@ impl Kernel {
         }
         match &mut pipe.captured {
             None => {
-                pipe.bytes.extend(&bytes[..count]);
+                pipe.put(&bytes[..count], bytes.len());
                 pipe.read_waiters.wake(0);
             }
             Some(captured) => {

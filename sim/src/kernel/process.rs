@@ -84,8 +84,8 @@ pub(crate) struct Process {
     pub(crate) actions: [Disposition; 32],
     /// Signals that wait until the process is continued.
     pub(crate) pending: SignalSet,
-    /// Handled signals that the program has not fetched.
-    pub(crate) caught: SignalSet,
+    /// Handled signals that the program has not fetched, in the order in which they came, each once.
+    pub(crate) caught: Vec<i32>,
     pub(crate) signal_waiters: Waiters,
     pub(crate) exit_waiters: Waiters,
     pub(crate) os_calls: u64,
@@ -121,6 +121,8 @@ pub(crate) struct Birth {
     pub(crate) image: Image,
     pub(crate) uid: u32,
     pub(crate) group: Group,
+    /// Signals that do not stay ignored.
+    pub(crate) defaults: Vec<i32>,
     pub(crate) terminal: bool,
     pub(crate) on_os_call: Option<OsCallHook>,
 }
@@ -149,6 +151,7 @@ impl Kernel {
                 image,
                 uid: 0,
                 group: Group::Same,
+                defaults: Vec::new(),
                 terminal: false,
                 on_os_call: None,
             };
@@ -162,6 +165,9 @@ impl Kernel {
             // Ignored signals stay ignored over fork and exec; handlers do not survive.
             for (mine, its) in actions.iter_mut().zip(self.procs[birth.parent].actions) {
                 *mine = if its == Disposition::Ignore { its } else { Disposition::Default };
+            }
+            for number in birth.defaults {
+                actions[number as usize] = Disposition::Default;
             }
         }
         let nth = self.count_name(&birth.name);
@@ -182,7 +188,7 @@ impl Kernel {
             permanent,
             actions,
             pending: SignalSet::default(),
-            caught: SignalSet::default(),
+            caught: Vec::new(),
             signal_waiters: Waiters::default(),
             exit_waiters: Waiters::default(),
             os_calls: 0,
@@ -462,7 +468,7 @@ impl Kernel {
         let process = &mut self.procs[who];
         process.actions[number as usize] = action;
         if action != Disposition::Handle {
-            process.caught.remove(number);
+            process.caught.retain(|caught| *caught != number);
         }
         Ok(())
     }

@@ -197,7 +197,9 @@ impl Kernel {
                 self.told(who, number, Effect::Pending);
             }
             (Disposition::Handle, _) => {
-                process.caught.insert(number);
+                if !process.caught.contains(&number) {
+                    process.caught.push(number);
+                }
                 process.signal_waiters.wake(0);
                 self.told(who, number, Effect::Handled);
             }
@@ -222,17 +224,15 @@ impl Kernel {
         self.push(pid, What::Delivered { number, effect });
     }
 
-    /// The lowest handled signal that has arrived.
+    /// The handled signal that has waited longest.
     pub(crate) fn fetch_signal(&mut self, who: Index, waker: &Waker) -> Poll<i32> {
         let poll = self.exec.polls();
         let process = &mut self.procs[who];
-        match process.caught.pop() {
-            Some(number) => Poll::Ready(number),
-            None => {
-                process.signal_waiters.add(who, 0, poll, waker);
-                Poll::Pending
-            }
+        if process.caught.is_empty() {
+            process.signal_waiters.add(who, 0, poll, waker);
+            return Poll::Pending;
         }
+        Poll::Ready(process.caught.remove(0))
     }
 
     /// A group without a parent to continue it is told to hang up when one of its members is stopped.

@@ -43,6 +43,8 @@ pub struct Spawn<'a> {
     pub fds: &'a [(Fd, Give)],
     /// Its working directory; that of the parent when absent.
     pub cwd: Option<&'a Path>,
+    /// Signals whose default action it gets though its parent ignores them.
+    pub defaults: &'a [i32],
 }
 
 /// How to go on in a child without executing anything.
@@ -71,11 +73,24 @@ type Given = (Vec<(Fd, End)>, Vec<Fd>);
 /// The permission to execute, in each digit of a mode.
 const EXECUTE: u32 = 0o111;
 
+/// How many bytes an argument or a variable (`NAME=value`) may have, its NUL included.
+const STRING_LIMIT: usize = 128 * 1024;
+
+/// `E2BIG` when an argument or a variable is longer than `execve` takes. The sum is not limited here.
+pub(super) fn check_sizes(exec: &Exec) -> Result<(), Errno> {
+    let arguments = exec.argv.iter().map(|argument| argument.len() + 1);
+    let variables = exec.env.iter().map(|(name, value)| name.len() + 1 + value.len() + 1);
+    match arguments.chain(variables).all(|bytes| bytes <= STRING_LIMIT) {
+        true => Ok(()),
+        false => Err(Errno::E2BIG),
+    }
+}
+
 /// The program that a path leads to, or why the kernel would not execute it. Looked for in the order of `execve`:
 /// the path, its type and mode, whether it is being written, its interpreter, its format.
 pub(super) fn find_program(disk: &Disk, uid: u32, path: &Path) -> Result<String, Errno> {
     let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EIO as i32));
-    let facts = disk.facts(path).map_err(errno)?;
+    let facts = disk.facts_for(path, uid).map_err(errno)?;
     let digit = if facts.uid == uid { 0o100 } else { 0o001 };
     let allowed = if uid == 0 { facts.mode & EXECUTE != 0 } else { facts.mode & digit != 0 };
     let node = disk.lookup(path).map_err(errno)?;

@@ -18,7 +18,7 @@ use mu_core::os::{EpochMs, Exit, FileFacts, Mono, Pid};
 use nix::errno::Errno;
 
 use super::process::{Birth, End, Image, Index, Process, State};
-use super::spawn::{Fork, Spawn, Spawned, image, short_name};
+use super::spawn::{Fork, Spawn, Spawned, check_sizes, image, short_name};
 use super::{Disposition, Fd, Kernel, OsCall, OsCallVerdict, SIGKILL, World, owner};
 use crate::executor::TimerId;
 use crate::streams::Stream;
@@ -247,7 +247,8 @@ impl Sys {
     /// Starts the program that `argv[0]` leads to.
     ///
     /// `ENOENT`: no such file, or its interpreter is missing. `EACCES`: a directory, a fifo, a socket, a device, or no
-    /// permission to execute. `ETXTBSY`: it is being written. `ENOEXEC`: no program. `EBADF`: a descriptor to be kept
+    /// permission to execute. `ETXTBSY`: it is being written. `ENOEXEC`: no program. `E2BIG`: an argument or a variable
+    /// of 128 KiB or more. `EBADF`: a descriptor to be kept
     /// is not open. `EPERM`: no such group in the session. `EAGAIN`: too many processes.
     pub fn spawn(&self, spawn: &Spawn<'_>) -> io::Result<Spawned> {
         if !self.alive() {
@@ -257,7 +258,11 @@ impl Sys {
         let (uid, cwd) = (self.uid(), spawn.cwd.map_or_else(|| self.cwd(), Path::to_owned));
         let program = self.world.program(uid, &cwd, &spawn.exec.argv);
         let started = program.and_then(|program| {
-            let birth = self.birth(short_name(&spawn.exec.argv), image(spawn.exec, cwd), spawn.group);
+            check_sizes(spawn.exec)?;
+            let birth = Birth {
+                defaults: spawn.defaults.to_vec(),
+                ..self.birth(short_name(&spawn.exec.argv), image(spawn.exec, cwd), spawn.group)
+            };
             self.launch(birth, spawn.fds, |sys| program(sys))
         });
         if let Err(errno) = started {
@@ -284,7 +289,16 @@ impl Sys {
     }
 
     fn birth(&self, name: Rc<str>, image: Image, group: super::Group) -> Birth {
-        Birth { parent: self.me, name, image, uid: self.uid(), group, terminal: false, on_os_call: None }
+        Birth {
+            parent: self.me,
+            name,
+            image,
+            uid: self.uid(),
+            group,
+            defaults: Vec::new(),
+            terminal: false,
+            on_os_call: None,
+        }
     }
 
     fn launch(
@@ -331,12 +345,17 @@ impl Sys {
         poll_fn(|cx| self.wait(cx.waker(), |_, _| Poll::Ready(Ok(())))).await
     }
 
+    /// What a signal does to the process.
+    pub fn action(&self, number: i32) -> Disposition {
+        self.me().action(number)
+    }
+
     /// Sets what a signal does; `EINVAL` for SIGKILL and SIGSTOP.
     pub fn on_signal(&self, number: i32, action: Disposition) -> io::Result<()> {
         self.call(|kernel, me| kernel.set_action(me, number, action))
     }
 
-    /// Ready with the lowest handled signal that has arrived.
+    /// Ready with the handled signal that has waited longest. One that comes again before it was fetched counts once.
     pub fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<i32> {
         let waker = cx.waker();
         self.wait(waker, |kernel, me| kernel.fetch_signal(me, waker))
@@ -388,11 +407,11 @@ impl Sys {
         process.alive().then(|| (kernel.clocks.boottime(process.started), kernel.clocks.boot_id))
     }
 
-    /// `stat`, links followed.
+    /// `stat`, links followed; `EACCES` behind a directory that its user may not pass.
     pub fn facts(&self, path: &Path) -> io::Result<FileFacts> {
         let path = self.cwd().join(path);
         self.call(|_, _| Ok(()))?;
-        self.world.disk.facts(&path)
+        self.world.disk.facts_for(&path, self.uid())
     }
 
     /// Creates a directory and its missing parents with this mode.

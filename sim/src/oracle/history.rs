@@ -109,6 +109,8 @@ pub struct History {
     pub wires: Vec<Wire>,
     /// Terminating signals that reached a mu: the first of each.
     pub signals: BTreeMap<Pid, (usize, Ns)>,
+    /// The mu that were made to panic.
+    pub crashed: BTreeSet<Pid>,
     /// Number of events.
     pub len: usize,
     /// Time of the last event.
@@ -122,6 +124,7 @@ impl History {
             lives: BTreeMap::new(),
             wires: Vec::new(),
             signals: BTreeMap::new(),
+            crashed: BTreeSet::new(),
             len: events.len(),
             end: events.last().map_or(0, |event| event.at),
         };
@@ -212,15 +215,6 @@ impl History {
     /// Where and how a process ended.
     pub fn death(&self, pid: Pid) -> Option<(usize, Ns, Exit)> {
         self.lives.get(&pid).and_then(|life| life.died)
-    }
-
-    /// Whether mu killed the plugin's group without a stop, as it does when it has crashed (PRC-13): ahead of the end
-    /// of stdin, and with the leader alive.
-    pub fn is_crash(&self, wire: &Wire) -> bool {
-        wire.kills.first().is_some_and(|(kill, _)| {
-            wire.closed.is_none_or(|(closed, _)| kill < &closed)
-                && self.death(wire.plugin).is_none_or(|(died, _, _)| kill < &died)
-        })
     }
 }
 

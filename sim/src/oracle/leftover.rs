@@ -17,8 +17,7 @@ pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<
                 found.push(Violation { oracle: ORACLE, rule: "PRC-03", at: Some(at), text });
             }
             // A mu that has crashed waits for nobody; init reaps what it killed.
-            let crashed = observed.ran.iter().any(|ran| ran.pid == wire.mu && ran.crash);
-            if wire.reaped.is_none() && !crashed {
+            if wire.reaped.is_none() && !history.crashed.contains(&wire.mu) {
                 let text = format!("mu[{}] ended without reaping {}[{}]", wire.mu, wire.name, wire.plugin);
                 found.push(Violation { oracle: ORACLE, rule: "TRN-18", at: Some(at), text });
             }

@@ -85,7 +85,8 @@ pub struct Observed<'a> {
 /// Runs all of them.
 pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     let mus: BTreeSet<Pid> = observed.ran.iter().map(|ran| ran.pid).collect();
-    let history = History::read(observed.events, &mus);
+    let mut history = History::read(observed.events, &mus);
+    history.crashed = observed.ran.iter().filter(|ran| ran.crash).map(|ran| ran.pid).collect();
     let mut found = Vec::new();
     leftover::check(&history, observed, &mut found);
     stopping::check(&history, &mut found);

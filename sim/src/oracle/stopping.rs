@@ -63,7 +63,7 @@ fn order(history: &History, wire: &Wire, say: &mut Say<'_>) {
         return; // the kernel closed it
     }
     let leader_gone = history.death(wire.plugin).is_some_and(|(place, _, _)| place < closed);
-    let crashed = wire.kills.iter().any(|(place, _)| *place < closed) && !leader_gone;
+    let crashed = history.crashed.contains(&wire.mu);
     let no_room = wire.unread_at_close + 256 > PIPE || wire.half.is_some() || wire.broken.is_some();
     if shutdown.is_none() && !leader_gone && !crashed && !no_room {
         say("PRC-08", Some(at), "its stdin was closed without a shutdown before it".into());
@@ -77,14 +77,13 @@ fn order(history: &History, wire: &Wire, say: &mut Say<'_>) {
 }
 
 fn bound(history: &History, wire: &Wire, say: &mut Say<'_>) {
-    let Some((closed, closed_at)) = wire.closed else { return };
+    let Some((_, closed_at)) = wire.closed else { return };
     let leader = history.death(wire.plugin);
     if let Some((_, kill_at)) = wire.kills.first() {
         let early = *kill_at < closed_at + 5 * SECOND;
         let after_leader = leader.is_some_and(|(_, at, exit)| at <= *kill_at && exit != Exit::Signal(9))
             || leader.is_some_and(|(place, _, _)| place < wire.kills[0].0);
-        let crash = wire.kills[0].0 < closed;
-        if early && !after_leader && !crash {
+        if early && !after_leader && !history.crashed.contains(&wire.mu) {
             say("PRC-13", Some(*kill_at), "its group was killed before the grace was over".into());
         }
     }

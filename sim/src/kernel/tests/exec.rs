@@ -63,7 +63,8 @@ fn the_permission_to_execute_is_that_of_the_owner_or_of_the_others() {
 fn a_missing_program_leaves_no_process_and_an_event() {
     let machine = run(|sys| async move {
         let exec = exec(&["/bin/none"]);
-        let spawn = Spawn { exec: &exec, group: Group::Own, fds: &[(STDIN, Give::Pipe)], cwd: None };
+        let spawn =
+            Spawn { exec: &exec, group: Group::Own, fds: &[(STDIN, Give::Pipe)], cwd: None, defaults: &[] };
         assert_eq!(sys.spawn(&spawn).unwrap_err().raw_os_error(), Some(Errno::ENOENT as i32));
         assert_eq!(sys.pipe().unwrap(), (Fd(3), Fd(4)), "no descriptor is left over");
         OK
@@ -105,7 +106,9 @@ fn a_program_gets_its_arguments_variables_and_the_directory_of_its_parent() {
     let program = |sys: Sys| async move {
         let exec = exec(&["/opt/x", "-v"]);
         let fds = [(STDERR, Give::Pipe)];
-        let child = sys.spawn(&Spawn { exec: &exec, group: Group::Own, fds: &fds, cwd: None }).unwrap();
+        let child = sys
+            .spawn(&Spawn { exec: &exec, group: Group::Own, fds: &fds, cwd: None, defaults: &[] })
+            .unwrap();
         let mut buf = [0; 16];
         let count = sys.read(child.pipes[0], &mut buf).await.unwrap();
         assert_eq!(&buf[..count], b"fine");

@@ -161,6 +161,23 @@ fn mu_does_not_die_of_the_three_signals_and_is_told() {
     assert_eq!(machine.run_until_exit(&started), Ok(OK));
 }
 
+#[test]
+fn what_nohup_made_ignored_stays_ignored() {
+    let machine = Machine::new(1);
+    let started = machine
+        .start_fn(&command("mu"), |sys| async move {
+            sys.on_signal(SIGHUP, Disposition::Ignore).unwrap();
+            let os = SimOs::new(sys);
+            assert_eq!(poll_fn(|cx| os.poll_signal(cx)).await, Signal::Terminate);
+            OK
+        })
+        .unwrap();
+    for (at, number) in [(1, SIGHUP), (2, SIGTERM)] {
+        machine.signal_at(ms(at), Target::Process(started.pid), number);
+    }
+    assert_eq!(machine.run_until_exit(&started), Ok(OK));
+}
+
 /// PRC-12
 #[test]
 fn a_signal_raised_with_its_default_action_is_what_mu_dies_of() {
