@@ -87,10 +87,7 @@ impl StartError {
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
             Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
-                // A process that ends loses stdin, then stdout, and only then can its exit be seen. One that closed its
-                // stdout and lives on can still be written to.
-                stdout_closed: matches!(ending.cause, Cause::StdoutClosed)
-                    && (ending.grace_over || !ending.stdin_broken),
+                stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
                 exit: ending.exit,
                 killed: ending.grace_over,
                 stdout_bytes: ending.stdout_bytes,

@@ -329,24 +329,6 @@ fn the_end_of_stdout_begins_the_stop_at_once() {
     rig.stops_with(&[CANCEL, SHUTDOWN]);
 }
 
-/// the end of stdout can be seen ahead of the exit that made it; whether stdin still takes a line tells them apart.
-#[test]
-fn an_exit_that_shows_as_the_end_of_stdout_is_still_called_an_exit() {
-    let said = |gone: bool| {
-        let mut rig = Rig::greeted();
-        rig.session.stdout_closed(rig.now);
-        if gone {
-            rig.session.write_failed();
-        }
-        rig.take_all();
-        rig.leader_exits(Exit::Status(3));
-        rig.session.group_empty();
-        crate::invocation::StartError::from_ending(&rig.ending()).to_string()
-    };
-    assert!(said(true).starts_with("it exited with status 3 before it answered"), "{}", said(true));
-    assert!(said(false).starts_with("it closed its stdout before it answered"), "{}", said(false));
-}
-
 /// PRC-16: the leader's exit and the empty group are two events, in either order with the grace.
 #[test]
 fn a_killed_group_is_waited_for() {
