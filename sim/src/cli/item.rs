@@ -164,7 +164,9 @@ fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {
         panic::set_hook(Box::new(|info| {
-            let message = info.payload_as_str().unwrap_or("a value that is no text");
+            let text = info.payload().downcast_ref::<&str>().copied();
+            let text = text.or_else(|| info.payload().downcast_ref::<String>().map(String::as_str));
+            let message = text.unwrap_or("a value that is no text");
             let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
             PANIC.set(Some(format!("{message}, at {place}").replace('\n', "; ")));
         }));

@@ -40,7 +40,7 @@ pub(super) fn draw(
     // Adding again keeps the row; the declaration may be another one. What was registered with other arguments, or
     // holds a channel that somebody else takes now, has to go first.
     let other_argv = drawn.iter().any(|step| step.run.as_ref().is_some_and(|run| run.contains(" --region")));
-    if other_argv || stream.chance(1, 2) {
+    if other_argv || stream.chance(1, 4) {
         let rm = |name: &String| Step { run: Some(format!("mu plugin rm {name}")), ..Step::default() };
         steps.extend(plugins.keys().map(rm));
     }
@@ -48,12 +48,11 @@ pub(super) fn draw(
         |run: String| Step { run: Some(run), exit: Some(0), within_ms: Some(BOUND_MS), ..Step::default() };
     steps.extend(plugins.keys().map(|name| must(format!("mu plugin add {name} -- {{{name}}}"))));
     let starts = plugins.keys().map(|name| (name.clone(), 1)).collect();
-    steps.push(Step { starts, ..must("mu plugin check --json".to_owned()) });
-    let mut list = must("mu plugin list --json".to_owned());
-    list.json.insert("data.plugins.#".to_owned(), toml::Value::from(plugins.len() as i64));
+    let mut check = Step { starts, ..must("mu plugin check --json".to_owned()) };
+    check.json.insert("data.plugins.#".to_owned(), toml::Value::from(plugins.len() as i64));
     for (index, name) in plugins.keys().enumerate() {
-        list.json.insert(format!("data.plugins[{index}].name"), toml::Value::from(name.as_str()));
+        check.json.insert(format!("data.plugins[{index}].name"), toml::Value::from(name.as_str()));
     }
-    steps.push(list);
+    steps.push(check);
     steps
 }

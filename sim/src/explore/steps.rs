@@ -35,7 +35,7 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
         db: None,
         running: 0,
     };
-    let count = stream.between(1, 6);
+    let count = weighted(stream, &[(2, 1), (3, 2), (3, 3), (2, 4), (1, 5), (1, 6)]);
     let mut steps: Vec<Step> = (0..count).map(|_| world.step(stream, swarm)).collect();
     if let Some(last) = steps.last_mut() {
         last.overlap = false;
