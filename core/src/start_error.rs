@@ -53,7 +53,7 @@ pub enum Failure {
     },
     /// It ended, or closed its stdout, before it answered.
     Ended {
-        /// Whether stdout was closed while the leader still ran.
+        /// Whether stdout ended while the leader still ran, or seemed to.
         stdout_closed: bool,
         /// How the leader ended.
         exit: Exit,
@@ -179,10 +179,15 @@ impl fmt::Display for Failure {
                     Exit::Status(status) => format!("exited with status {status}"),
                     Exit::Signal(number) => format!("was ended by {}", signal_name(*number)),
                 };
-                if *stdout_closed {
-                    write!(f, "it closed its stdout before it answered initialize, and {ended}")?;
-                } else {
-                    write!(f, "it {ended} before it answered initialize")?;
+                match (*stdout_closed, *killed) {
+                    (true, true) => {
+                        write!(f, "it closed its stdout before it answered initialize, and {ended}")?
+                    }
+                    // The end of a process shows as the end of its stdout first: which of the two it was is not known.
+                    (true, false) => {
+                        write!(f, "its stdout ended before it answered initialize, and it {ended}")?
+                    }
+                    (false, _) => write!(f, "it {ended} before it answered initialize")?,
                 }
                 match stdout_bytes {
                     0 => write!(f, "; nothing came on its stdout")?,
