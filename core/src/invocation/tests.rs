@@ -68,7 +68,11 @@ fn a_verb_that_ends_during_a_handshake_leaves_nobody_behind() {
     });
     run(&os, async |mu| {
         let mut starting = pin!(mu.start(start()));
-        poll_fn(|cx| Poll::Ready(assert!(starting.as_mut().poll(cx).is_pending()))).await;
+        poll_fn(|cx| {
+            assert!(starting.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
     });
     assert_eq!(os.children()[0].borrow().methods(), ["shutdown"], "initialize was never written");
     assert_eq!(seconds(&os), 0.0);
@@ -155,7 +159,11 @@ fn a_start_during_a_stop_waits_for_it_and_the_stop_does_not_wait_for_the_start()
         mu.start(start()).await.unwrap();
         let stop = mu.stop("box");
         let mut stop = pin!(stop);
-        poll_fn(|cx| Poll::Ready(assert!(stop.as_mut().poll(cx).is_pending()))).await;
+        poll_fn(|cx| {
+            assert!(stop.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         join(mu.start(start()), stop).await.0.unwrap();
     });
     assert_eq!(os.children().len(), 2);
@@ -265,6 +273,19 @@ fn an_answer_before_the_exit_is_an_answer() {
     run(&os, async |mu| mu.start(start()).await).unwrap();
 }
 
+/// what was written between mu's last look at the pipe and the exit counts too.
+#[test]
+fn an_answer_that_comes_with_the_exit_is_an_answer() {
+    let os = machine(|_| {
+        Ok(Box::new(|plugin, heard| {
+            if let Heard::Line(line) = heard {
+                plugin.last_words = Some(answer("box", line));
+            }
+        }))
+    });
+    run(&os, async |mu| mu.start(start()).await).unwrap();
+}
+
 ///
 #[test]
 fn a_plugin_that_closes_its_stdout_and_stays_is_told_to_have_been_killed() {
@@ -284,7 +305,11 @@ fn a_deaf_plugin_is_stopped_without_a_line() {
     let os = machine(|_| Ok(Box::new(|_, _| {})));
     let started = run(&os, async |mu| {
         let mut starting = pin!(mu.start(start()));
-        poll_fn(|cx| Poll::Ready(assert!(starting.as_mut().poll(cx).is_pending()))).await;
+        poll_fn(|cx| {
+            assert!(starting.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         os.children()[0].borrow_mut().deaf = true;
         starting.await
     });

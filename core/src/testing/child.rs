@@ -37,6 +37,8 @@ pub(crate) struct Plugin {
     pub(crate) floods: Option<ChildPipe>,
     /// It has closed its stdout.
     pub(crate) stdout_closed: bool,
+    /// What it writes after mu has looked at its stdout and before mu looks at its end, which comes then.
+    pub(crate) last_words: Option<String>,
     /// How it ended.
     pub(crate) exit: Option<Exit>,
     /// Whether SIGKILL ended it.
@@ -137,7 +139,12 @@ impl Child for FakeChild {
     }
 
     fn poll_exited(&mut self, _: &mut Context<'_>) -> Poll<Exit> {
-        self.plugin.borrow().exit.map_or(Poll::Pending, Poll::Ready)
+        let mut plugin = self.plugin.borrow_mut();
+        if let Some(words) = plugin.last_words.take() {
+            plugin.says(&words);
+            plugin.exit = Some(Exit::Status(0));
+        }
+        plugin.exit.map_or(Poll::Pending, Poll::Ready)
     }
 
     fn poll_group_empty(&mut self, cx: &mut Context<'_>) -> Poll<()> {
