@@ -273,9 +273,7 @@ impl<O: Os> Invocation<O> {
         let argv0 = start.argv.first().map_or("", String::as_str);
         let mut pauses = BUSY_PAUSES_MS.iter();
         loop {
-            self.look_for_signals().await.map_err(StartError::Interrupted)?;
             trust::check(&self.os, &start.name, argv0)?; // REG-08
-            // The verb or the file system may have taken long.
             self.look_for_signals().await.map_err(StartError::Interrupted)?;
             let now = self.os.now();
             let error = match self.os.spawn(&exec) {

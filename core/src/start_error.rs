@@ -53,7 +53,7 @@ pub enum Failure {
     },
     /// It ended, or closed its stdout, before it answered.
     Ended {
-        /// Whether stdout was closed while the leader still ran.
+        /// Whether stdout ended while the leader still ran, or seemed to.
         stdout_closed: bool,
         /// How the leader ended.
         exit: Exit,
@@ -87,10 +87,7 @@ impl StartError {
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
             Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
-                // A process that ends loses stdin, then stdout, and only then can its exit be seen. One that closed its
-                // stdout and lives on can still be written to.
-                stdout_closed: matches!(ending.cause, Cause::StdoutClosed)
-                    && (ending.grace_over || !ending.stdin_broken),
+                stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
                 exit: ending.exit,
                 killed: ending.grace_over,
                 stdout_bytes: ending.stdout_bytes,
@@ -182,10 +179,15 @@ impl fmt::Display for Failure {
                     Exit::Status(status) => format!("exited with status {status}"),
                     Exit::Signal(number) => format!("was ended by {}", signal_name(*number)),
                 };
-                if *stdout_closed {
-                    write!(f, "it closed its stdout before it answered initialize, and {ended}")?;
-                } else {
-                    write!(f, "it {ended} before it answered initialize")?;
+                match (*stdout_closed, *killed) {
+                    (true, true) => {
+                        write!(f, "it closed its stdout before it answered initialize, and {ended}")?
+                    }
+                    // The end of a process shows as the end of its stdout first: which of the two it was is not known.
+                    (true, false) => {
+                        write!(f, "its stdout ended before it answered initialize, and it {ended}")?
+                    }
+                    (false, _) => write!(f, "it {ended} before it answered initialize")?,
                 }
                 match stdout_bytes {
                     0 => write!(f, "; nothing came on its stdout")?,

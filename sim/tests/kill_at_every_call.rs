@@ -39,7 +39,9 @@ fn sweep(end: &str) {
     let mut at = 0;
     loop {
         at += 1;
-        let played = play::simulated(&scenario(end, at, at), Setting { show: Show::Transcript, drawn: false }).expect("the machine can do that");
+        let played =
+            play::simulated(&scenario(end, at, at), Setting { show: Show::Transcript, drawn: false })
+                .expect("the machine can do that");
         let transcript = played.transcript.expect("it was asked for");
         assert!(played.findings.is_empty(), "{end} = {at}: {:#?}\n{transcript}", played.findings);
         let word = if end == "kill_at_call" { "FAULT SIGKILL at call" } else { "FAULT panic at call" };

@@ -317,3 +317,11 @@ fn many_starts_side_by_side_are_all_woken() {
     );
     assert_eq!(seconds(&os), 0.0);
 }
+
+/// Each of them waits for the one before, and none of these moves a process.
+#[test]
+fn many_starts_of_one_name_are_all_woken() {
+    let os = machine(|_| Err(io::ErrorKind::NotFound.into()));
+    let ended = run(&os, async |mu| join_all((0..40).map(|_| mu.start(start()))).await);
+    assert!(ended.iter().all(Result::is_err));
+}

@@ -88,7 +88,7 @@ impl<O: Os> Process<O> {
     /// Writes what waits for the pipe and does what else the session asks for. To be called after the invocation has
     /// looked at its signals, so that no request follows one (PRC-10).
     pub fn send(&mut self, os: &O, cx: &mut Context<'_>) -> bool {
-        self.act(os, cx) | self.write(cx) | self.act(os, cx)
+        self.write(cx) | self.act(os, cx)
     }
 
     /// Fires what is due.

@@ -79,8 +79,6 @@ pub struct Ending {
     pub exit: Exit,
     /// The group outlived the grace and was killed (PRC-07).
     pub grace_over: bool,
-    /// A line could not be written: nobody held the reading end of its stdin any more.
-    pub stdin_broken: bool,
     /// Bytes seen on stdout while stdin was open.
     pub stdout_bytes: u64,
     /// Bytes seen on stdout after that. When there were none before, the sign of an unflushed buffer.

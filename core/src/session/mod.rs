@@ -116,7 +116,6 @@ pub struct Session {
     timers: Timers,
     actions: VecDeque<Action>,
     stdin_open: bool,
-    stdin_broken: bool,
     exit: Option<Exit>,
     group_empty: bool,
     drained: bool,
@@ -145,7 +144,6 @@ impl Session {
             timers,
             actions: VecDeque::new(),
             stdin_open: true,
-            stdin_broken: false,
             exit: None,
             group_empty: false,
             drained: false,
@@ -202,7 +200,6 @@ impl Session {
 
     /// Nobody reads the plugin's stdin any more. What was begun stays sent and unanswered.
     pub fn write_failed(&mut self) {
-        self.stdin_broken = true;
         self.outbox.clear();
         if matches!(self.state, State::Farewell(_)) {
             self.end_farewell();
@@ -351,7 +348,6 @@ impl Session {
             cause,
             exit,
             grace_over: self.grace_over,
-            stdin_broken: self.stdin_broken,
             stdout_bytes: self.stdout_bytes,
             late_bytes: self.late_bytes,
             lines: self.lines,

@@ -329,22 +329,27 @@ fn the_end_of_stdout_begins_the_stop_at_once() {
     rig.stops_with(&[CANCEL, SHUTDOWN]);
 }
 
-/// the end of stdout can be seen ahead of the exit that made it; whether stdin still takes a line tells them apart.
+/// the end of stdout can be seen ahead of the exit that made it; what is said then is true of both.
 #[test]
-fn an_exit_that_shows_as_the_end_of_stdout_is_still_called_an_exit() {
-    let said = |gone: bool| {
+fn the_end_of_stdout_is_told_with_how_the_leader_ended() {
+    let said = |stays: bool| {
         let mut rig = Rig::greeted();
         rig.session.stdout_closed(rig.now);
-        if gone {
-            rig.session.write_failed();
-        }
         rig.take_all();
-        rig.leader_exits(Exit::Status(3));
+        rig.passes(if stays { 5_000 } else { 0 });
+        rig.leader_exits(if stays { Exit::Signal(9) } else { Exit::Status(3) });
         rig.session.group_empty();
         crate::invocation::StartError::from_ending(&rig.ending()).to_string()
     };
-    assert!(said(true).starts_with("it exited with status 3 before it answered"), "{}", said(true));
-    assert!(said(false).starts_with("it closed its stdout before it answered"), "{}", said(false));
+    let (gone, stayed) = (said(false), said(true));
+    assert!(
+        gone.starts_with("its stdout ended before it answered initialize, and it exited with status 3"),
+        "{gone}"
+    );
+    assert!(
+        stayed.starts_with("it closed its stdout before it answered initialize, and had to be killed"),
+        "{stayed}"
+    );
 }
 
 /// PRC-16: the leader's exit and the empty group are two events, in either order with the grace.

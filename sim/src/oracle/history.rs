@@ -1,26 +1,38 @@
-//! The events of a run, read once: who lived when and in which group, and every line on every plugin's stdin.
+//! The events of a run, read once: who lived when and in which group, and every line on every plugin's pipes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mu_core::os::{Exit, Pid};
 use serde_json::Value;
 
-use crate::trace::{Event, PipeId, Std, Target, What};
+use super::speech::{Saying, Speech};
+use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Std, Target, What};
 
 /// Virtual nanoseconds.
 pub type Ns = u64;
 
+/// How much of a plugin's stderr is kept.
+const STDERR_KEPT: usize = 4096;
+
 /// A process, from its start to its end.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// Who started it.
-    pub parent: Pid,
+    /// Its pid, which another process may have had before.
+    pub pid: Pid,
     /// Where in the trace it started.
     pub born: usize,
     /// Where it ended, when, and how.
     pub died: Option<(usize, Ns, Exit)>,
-    /// The groups it was in, with the place in the trace from which on.
-    pub groups: Vec<(usize, Pid)>,
+    /// The groups it was in, with the place and time from which on.
+    pub groups: Vec<(usize, Ns, Pid)>,
+    /// Spans of time in which it was stopped.
+    stopped: Vec<(Ns, Ns)>,
+    /// Whether it is an invocation of mu.
+    pub is_mu: bool,
+    /// Where a scripted panic took place in it.
+    pub crashed: Option<usize>,
+    /// Terminating signals that it was told of: where, when, which.
+    pub signals: Vec<(usize, Ns, i32)>,
 }
 
 impl Life {
@@ -31,23 +43,34 @@ impl Life {
 
     /// Its group just before event number `at`.
     pub fn group_at(&self, at: usize) -> Pid {
-        let mut group = self.groups[0].1;
-        for (from, next) in &self.groups {
-            if *from < at {
-                group = *next;
-            }
-        }
-        group
+        let before = self.groups.iter().take_while(|(from, _, _)| *from < at).last();
+        before.unwrap_or(&self.groups[0]).2
+    }
+
+    /// When it ended or left `group`, in which it is at event number `at`; `never` when it did neither.
+    pub fn in_group_until(&self, group: Pid, at: usize, never: Ns) -> Ns {
+        let left = self.groups.iter().find(|(from, _, next)| *from >= at && *next != group);
+        self.end(never).min(left.map_or(never, |(_, when, _)| *when))
+    }
+
+    /// When it ended; `never` when it did not.
+    pub fn end(&self, never: Ns) -> Ns {
+        self.died.map_or(never, |(_, at, _)| at)
+    }
+
+    /// How much of the time between two moments it was not stopped.
+    pub fn ran(&self, from: Ns, to: Ns) -> Ns {
+        let stopped =
+            self.stopped.iter().map(|(begin, end)| (*end).min(to).saturating_sub((*begin).max(from)));
+        to.saturating_sub(from) - stopped.sum::<Ns>()
     }
 }
 
 /// One line that mu wrote to a plugin.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Place in the trace of its first and of its last byte.
+    /// Place in the trace of its first byte.
     pub begun: usize,
-    /// See `begun`.
-    pub ended: usize,
     /// When its first byte was written.
     pub at: Ns,
     /// The line without its LF.
@@ -73,165 +96,302 @@ impl Line {
     }
 }
 
+/// A line that mu began and did not end.
+#[derive(Clone, Debug)]
+struct Half {
+    begun: usize,
+    at: Ns,
+    bytes: Vec<u8>,
+}
+
 /// The conversation of one mu with one plugin process.
 #[derive(Clone, Debug)]
 pub struct Wire {
-    /// The mu.
-    pub mu: Pid,
-    /// The plugin's leader, which is also its group.
-    pub plugin: Pid,
+    /// The mu, as a place in [`History::lives`].
+    pub mu: usize,
+    /// The plugin's leader, as a place in [`History::lives`].
+    pub plugin: usize,
+    /// The leader's pid, which is the number of its group.
+    pub group: Pid,
     /// Basename of its argv0 without `mu-plugin-`.
     pub name: String,
+    /// When it was started.
+    pub since: Ns,
     /// Whole lines that mu wrote.
     pub lines: Vec<Line>,
-    /// Bytes of a line that mu began and did not end, with the place in the trace of the first.
-    pub half: Option<(usize, Vec<u8>)>,
+    half: Option<Half>,
     /// Bytes in the pipe that the plugin had not read when mu closed it.
     pub unread_at_close: u64,
     /// Place and time of mu's close of the plugin's stdin.
     pub closed: Option<(usize, Ns)>,
     /// Place of the first write that failed because nobody could read.
     pub broken: Option<usize>,
-    /// What the plugin wrote to its stdout: place in the trace and bytes.
-    pub said: Vec<(usize, Vec<u8>)>,
-    /// SIGKILLs that mu sent to the group: place and time.
-    pub kills: Vec<(usize, Ns)>,
+    /// What the plugin wrote to its stdout.
+    pub speech: Speech,
+    /// Place and time at which mu read the end of that.
+    pub eof: Option<(usize, Ns)>,
+    /// The beginning of its stderr.
+    pub stderr: Vec<u8>,
+    /// Signals that mu sent to the plugin: place, time, number.
+    pub signals: Vec<(usize, Ns, i32)>,
     /// Place of the reaping.
     pub reaped: Option<usize>,
 }
 
-/// Everything the oracles look at that is in the trace.
-#[derive(Clone, Debug)]
-pub struct History {
-    /// All processes.
-    pub lives: BTreeMap<Pid, Life>,
-    /// One for each plugin process of each mu.
-    pub wires: Vec<Wire>,
-    /// Terminating signals that reached a mu: the first of each.
-    pub signals: BTreeMap<Pid, (usize, Ns)>,
-    /// The mu that were made to panic.
-    pub crashed: BTreeSet<Pid>,
-    /// Number of events.
-    pub len: usize,
-    /// Time of the last event.
-    pub end: Ns,
-}
-
-impl History {
-    /// Reads a trace. `mus` are the processes that run mu.
-    pub fn read(events: &[Event], mus: &BTreeSet<Pid>) -> History {
-        let mut history = History {
-            lives: BTreeMap::new(),
-            wires: Vec::new(),
-            signals: BTreeMap::new(),
-            crashed: BTreeSet::new(),
-            len: events.len(),
-            end: events.last().map_or(0, |event| event.at),
-        };
-        let mut open: BTreeMap<Pid, usize> = BTreeMap::new();
-        let mut written: BTreeMap<PipeId, u64> = BTreeMap::new();
-        let mut read: BTreeMap<PipeId, u64> = BTreeMap::new();
-        for (place, event) in events.iter().enumerate() {
-            let (pid, at) = (event.pid, event.at);
-            match &event.what {
-                What::Spawn { child, argv, group, .. } => {
-                    let life = Life { parent: pid, born: place, died: None, groups: vec![(place, *group)] };
-                    history.lives.insert(*child, life);
-                    if mus.contains(&pid) {
-                        open.insert(*child, history.wires.len());
-                        history.wires.push(Wire::new(pid, *child, &argv[0].to_string_lossy()));
-                    }
+impl Wire {
+    /// Whether mu had read a reply to request `id` before event number `at`.
+    ///
+    /// `certain`: it was a clean one, and nothing that may have broken the plugin came before it.
+    pub fn answered(&self, id: u64, at: usize, certain: bool) -> bool {
+        for said in self.speech.said() {
+            match said.what {
+                Saying::Reply { id: its, clean } if its == id && (clean || !certain) => {
+                    return said.read.is_some_and(|(place, _)| place < at);
                 }
-                What::Exit(exit) => {
-                    if let Some(life) = history.lives.get_mut(&pid) {
-                        life.died = Some((place, at, *exit));
-                    }
-                }
-                What::NewSession => history.join(pid, place, pid),
-                What::NewGroup(group) => history.join(pid, place, *group),
-                What::Delivered { number: 1 | 2 | 15, .. } if mus.contains(&pid) => {
-                    history.signals.entry(pid).or_insert((place, at));
-                }
-                What::Signal { to: Target::Group(group), number: 9 } if mus.contains(&pid) => {
-                    if let Some(wire) = open.get(group) {
-                        history.wires[*wire].kills.push((place, at));
-                    }
-                }
-                What::Reap { child } if mus.contains(&pid) => {
-                    if let Some(wire) = open.get(child) {
-                        history.wires[*wire].reaped = Some(place);
-                    }
-                }
-                What::Write { pipe, bytes } => {
-                    *written.entry(pipe.id).or_default() += bytes.len() as u64;
-                    let Some(role) = pipe.role else { continue };
-                    let Some(wire) = open.get(&role.of) else { continue };
-                    let wire = &mut history.wires[*wire];
-                    match role.stream {
-                        Std::In if pid == wire.mu => wire.heard(place, at, bytes),
-                        Std::Out => wire.said.push((place, bytes.to_vec())),
-                        _ => {}
-                    }
-                }
-                What::Read { pipe, count, .. } => *read.entry(pipe.id).or_default() += count,
-                What::Broken(pipe) => {
-                    let Some(role) = pipe.role else { continue };
-                    if let (Std::In, Some(wire)) = (role.stream, open.get(&role.of)) {
-                        history.wires[*wire].broken.get_or_insert(place);
-                    }
-                }
-                What::CloseWrite(pipe) => {
-                    let Some(role) = pipe.role else { continue };
-                    if let (Std::In, Some(wire)) = (role.stream, open.get(&role.of)) {
-                        let wire = &mut history.wires[*wire];
-                        if pid == wire.mu {
-                            let of =
-                                |counts: &BTreeMap<PipeId, u64>| counts.get(&pipe.id).copied().unwrap_or(0);
-                            wire.closed = Some((place, at));
-                            wire.unread_at_close = of(&written) - of(&read);
-                        }
-                    }
-                }
+                Saying::Reply { id: its, clean: true } if self.asked(its) => {}
+                _ if certain => return false,
                 _ => {}
             }
         }
-        history
+        false
     }
 
-    fn join(&mut self, pid: Pid, place: usize, group: Pid) {
-        if let Some(life) = self.lives.get_mut(&pid) {
-            life.groups.push((place, group));
+    fn asked(&self, id: u64) -> bool {
+        self.lines.iter().any(|line| line.request_id() == Some(id))
+    }
+
+    /// Whether mu began a line and did not end it.
+    pub fn ends_in_half_a_line(&self) -> bool {
+        self.half.is_some()
+    }
+}
+
+/// Everything the oracles look at that is in the trace.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// All processes, in the order of their start.
+    pub lives: Vec<Life>,
+    /// One for each plugin process of each mu, in the order of their start.
+    pub wires: Vec<Wire>,
+    /// Until when the machine was watched.
+    pub end: Ns,
+    /// Who was ever in a group.
+    groups: BTreeMap<Pid, Vec<usize>>,
+}
+
+impl History {
+    /// Reads a trace, in time linear in its size. `mus` are the processes that run mu; the machine was watched up to
+    /// `now`.
+    pub fn read(events: &[Event], mus: &BTreeSet<Pid>, now: Ns) -> History {
+        let end = events.last().map_or(now, |event| event.at.max(now));
+        let mut reader = Reader { history: History { end, ..History::default() }, ..Reader::default() };
+        for (place, event) in events.iter().enumerate() {
+            reader.event(place, event, mus);
+        }
+        reader.history
+    }
+
+    /// The processes that are in `group` just before event number `at`.
+    pub fn members(&self, group: Pid, at: usize) -> impl Iterator<Item = &Life> {
+        let ever = self.groups.get(&group).into_iter().flatten().map(|index| &self.lives[*index]);
+        ever.filter(move |life| life.lives_at(at) && life.group_at(at) == group)
+    }
+
+    /// The mu of a wire.
+    pub fn mu(&self, wire: &Wire) -> &Life {
+        &self.lives[wire.mu]
+    }
+
+    /// The leader of a wire.
+    pub fn leader(&self, wire: &Wire) -> &Life {
+        &self.lives[wire.plugin]
+    }
+
+    /// The conversation as a report names it.
+    pub fn name(&self, wire: &Wire) -> String {
+        format!("{}[{}] of mu[{}]", wire.name, wire.group, self.mu(wire).pid)
+    }
+
+    /// When mu could do nothing about this plugin any more: it was gone itself, or the plugin was, or the watch ended.
+    pub fn over(&self, wire: &Wire) -> Ns {
+        self.mu(wire).end(self.end).min(self.leader(wire).end(self.end))
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    history: History,
+    /// The latest process with a pid.
+    living: BTreeMap<Pid, usize>,
+    /// The latest plugin with a pid.
+    wires: BTreeMap<Pid, usize>,
+    /// Whose pipe it is.
+    pipes: BTreeMap<PipeId, usize>,
+    /// Bytes written to, and read from, a plugin's stdin.
+    stdin: BTreeMap<PipeId, (u64, u64)>,
+}
+
+impl Reader {
+    fn event(&mut self, place: usize, event: &Event, mus: &BTreeSet<Pid>) {
+        let (pid, at) = (event.pid, event.at);
+        match &event.what {
+            What::Spawn { child, argv, group, .. } => {
+                let argv0 = argv.first().map(|argv0| argv0.to_string_lossy()).unwrap_or_default();
+                let is_mu = pid == OUTSIDE && mus.contains(child);
+                self.born(place, at, *child, *group, is_mu);
+                let base = argv0.rsplit('/').next().unwrap_or_default();
+                if let (Some(mu), Some(name)) = (self.mu(pid), base.strip_prefix("mu-plugin-")) {
+                    self.wires.insert(*child, self.history.wires.len());
+                    self.history.wires.push(Wire::new(mu, self.living[child], *child, name, at));
+                }
+            }
+            What::Exit(exit) => self.life(pid, |life| life.died = Some((place, at, *exit))),
+            What::NewSession => self.join(pid, place, at, pid),
+            What::NewGroup(group) => self.join(pid, place, at, *group),
+            What::Delivered { number: number @ (1 | 2 | 15), effect: Effect::Handled } => {
+                self.life(pid, |life| life.signals.push((place, at, *number)));
+            }
+            What::Delivered { effect: Effect::Stops, .. } => {
+                self.life(pid, |life| life.stopped.push((at, Ns::MAX)));
+            }
+            What::Delivered { effect: Effect::Continues, .. } => {
+                self.life(pid, |life| {
+                    life.stopped.last_mut().into_iter().for_each(|(_, end)| *end = at.min(*end))
+                });
+            }
+            What::Fault(text) if text.starts_with("panic") => {
+                self.life(pid, |life| life.crashed = life.crashed.or(Some(place)));
+            }
+            What::Signal { to: Target::Group(to) | Target::Process(to), number } if *number != 0 => {
+                self.own(pid, *to, |wire| wire.signals.push((place, at, *number)));
+            }
+            What::Reap { child } => self.own(pid, *child, |wire| wire.reaped = Some(place)),
+            What::Write { pipe, bytes } => self.write(place, at, pid, *pipe, bytes),
+            What::Read { pipe, offset, count } => match self.stream(*pipe) {
+                Some((_, Std::In)) => self.stdin.entry(pipe.id).or_default().1 = offset + count,
+                Some((wire, Std::Out)) if self.is_its_mu(wire, pid) => {
+                    self.history.wires[wire].speech.read(offset + count, place, at);
+                }
+                _ => {}
+            },
+            What::Eof(pipe) => {
+                if let Some((wire, Std::Out)) = self.stream(*pipe)
+                    && self.is_its_mu(wire, pid)
+                {
+                    self.history.wires[wire].eof.get_or_insert((place, at));
+                }
+            }
+            What::Broken(pipe) => {
+                if let Some((wire, Std::In)) = self.stream(*pipe) {
+                    self.history.wires[wire].broken.get_or_insert(place);
+                }
+            }
+            What::CloseWrite(pipe) => {
+                if let Some((wire, Std::In)) = self.stream(*pipe)
+                    && self.is_its_mu(wire, pid)
+                {
+                    let (written, read) = self.stdin.get(&pipe.id).copied().unwrap_or_default();
+                    let wire = &mut self.history.wires[wire];
+                    wire.closed = Some((place, at));
+                    wire.unread_at_close = written.saturating_sub(read);
+                }
+            }
+            _ => {}
         }
     }
 
-    /// The processes of a group that live just before event number `at`.
-    pub fn members(&self, group: Pid, at: usize) -> impl Iterator<Item = Pid> + '_ {
-        self.lives
-            .iter()
-            .filter(move |(_, life)| life.lives_at(at) && life.group_at(at) == group)
-            .map(|(pid, _)| *pid)
+    fn born(&mut self, place: usize, at: Ns, pid: Pid, group: Pid, is_mu: bool) {
+        let index = self.history.lives.len();
+        self.living.insert(pid, index);
+        self.history.groups.entry(group).or_default().push(index);
+        self.history.lives.push(Life {
+            pid,
+            born: place,
+            died: None,
+            groups: vec![(place, at, group)],
+            stopped: Vec::new(),
+            is_mu,
+            crashed: None,
+            signals: Vec::new(),
+        });
     }
 
-    /// Where and how a process ended.
-    pub fn death(&self, pid: Pid) -> Option<(usize, Ns, Exit)> {
-        self.lives.get(&pid).and_then(|life| life.died)
+    fn join(&mut self, pid: Pid, place: usize, at: Ns, group: Pid) {
+        self.life(pid, |life| life.groups.push((place, at, group)));
+        if let Some(index) = self.living.get(&pid) {
+            self.history.groups.entry(group).or_default().push(*index);
+        }
+    }
+
+    fn write(&mut self, place: usize, at: Ns, pid: Pid, pipe: PipeRef, bytes: &[u8]) {
+        match self.stream(pipe) {
+            Some((wire, Std::In)) => {
+                self.stdin.entry(pipe.id).or_default().0 += bytes.len() as u64;
+                if self.is_its_mu(wire, pid) {
+                    self.history.wires[wire].heard(place, at, bytes);
+                }
+            }
+            Some((wire, Std::Out)) => self.history.wires[wire].speech.write(bytes),
+            Some((wire, Std::Err)) => {
+                let stderr = &mut self.history.wires[wire].stderr;
+                stderr.extend_from_slice(&bytes[..bytes.len().min(STDERR_KEPT - stderr.len())]);
+            }
+            None => {}
+        }
+    }
+
+    /// The place of the process, if it is a mu.
+    fn mu(&self, pid: Pid) -> Option<usize> {
+        self.living.get(&pid).copied().filter(|index| self.history.lives[*index].is_mu)
+    }
+
+    fn life(&mut self, pid: Pid, f: impl FnOnce(&mut Life)) {
+        if let Some(index) = self.living.get(&pid) {
+            f(&mut self.history.lives[*index]);
+        }
+    }
+
+    /// The plugin that leads this group, if it is one of this mu.
+    fn own(&mut self, mu: Pid, group: Pid, f: impl FnOnce(&mut Wire)) {
+        if let Some(wire) = self.wires.get(&group).copied()
+            && self.is_its_mu(wire, mu)
+        {
+            f(&mut self.history.wires[wire]);
+        }
+    }
+
+    fn is_its_mu(&self, wire: usize, pid: Pid) -> bool {
+        self.living.get(&pid) == Some(&self.history.wires[wire].mu)
+    }
+
+    /// Which plugin's stream a pipe is. The number of the pipe decides once it was seen: its plugin's pid may pass on.
+    fn stream(&mut self, pipe: PipeRef) -> Option<(usize, Std)> {
+        let role = pipe.role?;
+        let wire = match self.pipes.get(&pipe.id) {
+            Some(wire) => *wire,
+            None => *self.pipes.entry(pipe.id).or_insert(*self.wires.get(&role.of)?),
+        };
+        Some((wire, role.stream))
     }
 }
 
 impl Wire {
-    fn new(mu: Pid, plugin: Pid, argv0: &str) -> Wire {
-        let base = argv0.rsplit('/').next().unwrap_or(argv0);
+    fn new(mu: usize, plugin: usize, group: Pid, name: &str, since: Ns) -> Wire {
         Wire {
             mu,
             plugin,
-            name: base.strip_prefix("mu-plugin-").unwrap_or(base).to_owned(),
+            group,
+            name: name.to_owned(),
+            since,
             lines: Vec::new(),
             half: None,
             unread_at_close: 0,
             closed: None,
             broken: None,
-            said: Vec::new(),
-            kills: Vec::new(),
+            speech: Speech::default(),
+            eof: None,
+            stderr: Vec::new(),
+            signals: Vec::new(),
             reaped: None,
         }
     }
@@ -239,34 +399,21 @@ impl Wire {
     fn heard(&mut self, place: usize, at: Ns, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (begun, mut line) = self.half.take().unwrap_or((place, Vec::new()));
-            match rest.iter().position(|&byte| byte == b'\n') {
+            let half = self.half.take().unwrap_or(Half { begun: place, at, bytes: Vec::new() });
+            let Half { begun, at, mut bytes } = half;
+            match memchr::memchr(b'\n', rest) {
                 None => {
-                    line.extend_from_slice(rest);
-                    self.half = Some((begun, line));
+                    bytes.extend_from_slice(rest);
+                    self.half = Some(Half { begun, at, bytes });
                     return;
                 }
                 Some(end) => {
-                    line.extend_from_slice(&rest[..end]);
+                    bytes.extend_from_slice(&rest[..end]);
                     rest = &rest[end + 1..];
-                    let json = serde_json::from_slice(&line).unwrap_or(Value::Null);
-                    self.lines.push(Line { begun, ended: place, at, bytes: line, json });
+                    let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+                    self.lines.push(Line { begun, at, bytes, json });
                 }
             }
         }
-    }
-
-    /// Ids of the replies that the plugin had written before event number `at`, as far as they can be read.
-    pub fn replied_before(&self, at: usize) -> BTreeSet<u64> {
-        let text: Vec<u8> = self
-            .said
-            .iter()
-            .take_while(|(place, _)| *place < at)
-            .flat_map(|(_, bytes)| bytes.iter().copied())
-            .collect();
-        text.split(|&byte| byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-            .filter_map(|json| json.get("id").and_then(Value::as_u64))
-            .collect()
     }
 }

@@ -1,17 +1,24 @@
 //! One checker for each invariant, all of them on in every run, scripted or drawn.
 //!
 //! In: the [`History`] of the trace, what each mu printed, and the bytes on the disk. Out: [`Violation`]s. An oracle
-//! knows the rules and the outside of mu; it knows nothing of mu's insides, nor why a fault was injected.
+//! knows the rules and the outside of mu; it knows nothing of mu's insides, nor why a fault was injected. What a rule
+//! leaves open passes: a checker reports what is certainly wrong.
 //!
 //! | file | invariant |
 //! |---|---|
+//! | `start` | a plugin leads its group, is greeted first, has ten seconds, and is not started again once broken |
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | the stop sequence is in order and bounded; nothing starts after a signal (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
 //! | `crash` | nobody panics who was not made to |
 //! | `answers` | exit code, envelope and text agree (oracle 9) |
-//! | `secrets` | the canary appears nowhere, no repaired bytes are stored (oracle 10) |
+//! | `secrets` | the canary appears nowhere, stderr and repaired bytes are not stored (oracle 10) |
 //! | `schema` | every line of mu is valid by the published schema (oracle 11) |
+//!
+//! That memory stays bounded (oracle 10 too) has no form here: simulated processes share the simulator's memory. The real
+//! world ([`crate::world::Real`]) looks at the peak memory of each real mu.
+//!
+//! `history` reads the trace, `speech` a plugin's stdout, `strict` a line of JSON.
 
 pub mod answers;
 pub mod crash;
@@ -20,7 +27,13 @@ pub mod ids;
 pub mod leftover;
 pub mod schema;
 pub mod secrets;
+pub mod speech;
+pub mod start;
 pub mod stopping;
+mod strict;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -33,6 +46,8 @@ use crate::trace::Event;
 
 /// One second of virtual time.
 pub const SECOND: Ns = 1_000_000_000;
+/// Virtual time that a step of mu may take when it only has to notice something.
+const SLACK: Ns = SECOND / 100;
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +85,8 @@ pub struct Ran {
 pub struct Observed<'a> {
     /// All events.
     pub events: &'a [Event],
+    /// Until when the machine was watched; events may have ended before.
+    pub now: Ns,
     /// Every invocation of mu.
     pub ran: &'a [Ran],
     /// Every regular file at the end.
@@ -85,11 +102,11 @@ pub struct Observed<'a> {
 /// Runs all of them.
 pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     let mus: BTreeSet<Pid> = observed.ran.iter().map(|ran| ran.pid).collect();
-    let mut history = History::read(observed.events, &mus);
-    history.crashed = observed.ran.iter().filter(|ran| ran.crash).map(|ran| ran.pid).collect();
+    let history = History::read(observed.events, &mus, observed.now);
     let mut found = Vec::new();
+    start::check(&history, &mut found);
     leftover::check(&history, observed, &mut found);
-    stopping::check(&history, &mut found);
+    stopping::check(&history, observed.ran, &mut found);
     ids::check(&history, &mut found);
     crash::check(observed, &mut found);
     for ran in observed.ran {

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-use super::history::Line;
-use super::{History, Violation};
+use super::{History, Violation, strict};
 
 thread_local! {
     static HOST_MESSAGE: (Schemas, SchemaIndex) = compile();
@@ -19,6 +18,8 @@ thread_local! {
 const REMEMBERED: usize = 1_000;
 
 const ADDRESS: &str = "https://mu.invalid/plugin-protocol-v1.json";
+/// The longest line, without its line feed (TRN-04).
+const MAX_LINE: usize = 1 << 20;
 
 fn compile() -> (Schemas, SchemaIndex) {
     let schema: Value =
@@ -42,12 +43,11 @@ pub(super) fn check(history: &History, found: &mut Vec<Violation>) {
                 if valid.contains(&line.bytes) {
                     continue;
                 }
-                match refusal(line) {
+                match refusal(&line.bytes) {
                     None => drop(valid.insert(line.bytes.clone())),
-                    Some(error) => {
-                        let text =
-                            format!("mu wrote a line to {} that the schema refuses: {error}", wire.name);
-                        found.push(Violation { oracle: "schema", rule: "GEN-04", at: Some(line.at), text });
+                    Some((rule, text)) => {
+                        let text = format!("{}: {text}", history.name(wire));
+                        found.push(Violation { oracle: "schema", rule, at: Some(line.at), text });
                     }
                 }
             }
@@ -55,8 +55,17 @@ pub(super) fn check(history: &History, found: &mut Vec<Violation>) {
     });
 }
 
-fn refusal(line: &Line) -> Option<String> {
-    HOST_MESSAGE.with(|(schemas, index)| {
-        schemas.validate(&line.json, *index).err().map(|error| error.to_string().replace('\n', "; "))
-    })
+/// What is wrong with a line of mu's, and by which rule.
+fn refusal(line: &[u8]) -> Option<(&'static str, String)> {
+    if line.len() > MAX_LINE {
+        return Some(("TRN-04", format!("mu wrote a line of {} bytes", line.len())));
+    }
+    let Some(object) = strict::object(line) else {
+        return Some(("TRN-02", "mu wrote a line that is not one JSON object".into()));
+    };
+    let refused = HOST_MESSAGE.with(|(schemas, index)| {
+        schemas.validate(&Value::from(object), *index).map_err(|error| error.to_string())
+    });
+    let error = refused.err()?.replace('\n', "; ");
+    Some(("GEN-04", format!("mu wrote a line that the schema refuses: {error}")))
 }

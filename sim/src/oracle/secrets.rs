@@ -1,33 +1,82 @@
-//! A secret of the environment appears nowhere (SEC-01), and nothing that mu stores holds bytes that somebody mended
-//! (TRN-05).
+//! A secret of the environment appears nowhere (SEC-01), what a plugin says on stderr is never stored (TRN-08) and is
+//! shown by its first line alone (TRN-09), and nothing that mu stores holds bytes that somebody mended (TRN-05).
 
 use super::{History, Observed, Violation};
 
+/// Words on stderr that are too short to be told from others.
+const SHORT: usize = 12;
+/// Characters of stderr's first line that may be shown (TRN-09).
+const SHOWN: usize = 400;
+
 pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<Violation>) {
-    let canary = observed.canary.as_bytes();
     let mut say = |rule, text: String| found.push(Violation { oracle: "secrets", rule, at: None, text });
-    if observed.leaky {
-        return;
+    if !observed.leaky {
+        canary(history, observed, &mut say);
     }
-    for ran in observed.ran {
-        for (stream, bytes) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
-            if contains(bytes, canary) {
-                say("SEC-01", format!("the canary is on the {stream} of `{}`", ran.argv.join(" ")));
-            }
-        }
-    }
-    for (path, bytes) in observed.files {
+    stderr(history, observed, &mut say);
+    mended(history, observed, &mut say);
+}
+
+type Say<'a> = dyn FnMut(&'static str, String) + 'a;
+
+fn outputs<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = (String, &'a [u8])> {
+    observed.ran.iter().flat_map(|ran| {
+        let streams = [("stdout", &ran.stdout), ("stderr", &ran.stderr)];
+        streams.map(|(stream, bytes)| (format!("the {stream} of `{}`", ran.argv.join(" ")), &bytes[..]))
+    })
+}
+
+fn files<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = (String, &'a [u8])> {
+    observed.files.iter().map(|(path, bytes)| (path.display().to_string(), &bytes[..]))
+}
+
+fn canary(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
+    let canary = observed.canary.as_bytes();
+    for (place, bytes) in outputs(observed).chain(files(observed)) {
         if contains(bytes, canary) {
-            say("SEC-01", format!("the canary is in {}", path.display()));
-        }
-        if contains(bytes, "\u{fffd}".as_bytes()) {
-            say("TRN-05", format!("a replacement character is in {}", path.display()));
+            say("SEC-01", format!("the canary is in {place}"));
         }
     }
     for wire in &history.wires {
         if wire.lines.iter().any(|line| contains(&line.bytes, canary)) {
             say("SEC-01", format!("the canary is in a line that mu wrote to {}", wire.name));
         }
+    }
+}
+
+fn stderr(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
+    for wire in &history.wires {
+        let mut lines = wire.stderr.split(|&byte| byte == b'\n');
+        let first = lines.next().unwrap_or_default();
+        let second = lines.next().unwrap_or_default();
+        if first.len() >= SHORT {
+            for (path, _) in files(observed).filter(|(_, bytes)| contains(bytes, first)) {
+                say("TRN-08", format!("the stderr of {} is in {path}", wire.name));
+            }
+        }
+        // Longer by one character than what may be shown; counted in bytes, it is at least that long.
+        let too_much = first.get(..SHOWN + 1).filter(|too_much| too_much.is_ascii());
+        let unseen = Some(second).filter(|second| second.len() >= SHORT && !contains(first, second));
+        for text in too_much.into_iter().chain(unseen) {
+            for (place, _) in outputs(observed).filter(|(_, bytes)| contains(bytes, text)) {
+                say(
+                    "TRN-09",
+                    format!("more than the first 400 characters of stderr's first line are in {place}"),
+                );
+            }
+        }
+    }
+}
+
+/// A person or a plugin may use the replacement character like any other.
+fn mended(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
+    let meant = history.wires.iter().any(|wire| wire.speech.holds_replacement())
+        || observed.ran.iter().any(|ran| ran.argv.iter().any(|arg| arg.contains('\u{fffd}')));
+    if meant {
+        return;
+    }
+    for (path, _) in files(observed).filter(|(_, bytes)| contains(bytes, "\u{fffd}".as_bytes())) {
+        say("TRN-05", format!("a replacement character is in {path}"));
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mu_core::os::{Exit, Mono};
 
 use crate::fake::{self, Background, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
-use crate::kernel::{self, Disposition, Fork, Give, Machine, Sys};
+use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGPIPE, Sys};
 
 /// The name of the program that runs plugin `name`.
 pub fn program_name(name: &str) -> String {
@@ -43,6 +43,8 @@ pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Insta
             (Rc::clone(&installed.plan), installed.heard.len())
         };
         async move {
+            // As every program in Rust, the real executable among them, does at its start.
+            let _ = sys.on_signal(SIGPIPE, Disposition::Ignore);
             let mut sys = SimPlugin { sys, installed, start };
             Exit::Status(fake::run(&mut sys, &plan).await)
         }

@@ -92,8 +92,15 @@ impl Simulated {
         let ran: Vec<Ran> = self.ran.iter().map(|one| self.ran(one)).collect();
         let files = self.machine.disk().files();
         let events = self.machine.events();
-        let observed =
-            Observed { events: &events, ran: &ran, files: &files, canary: &self.canary, stubborn, leaky };
+        let observed = Observed {
+            events: &events,
+            now: self.machine.now().as_nanos() as u64,
+            ran: &ran,
+            files: &files,
+            canary: &self.canary,
+            stubborn,
+            leaky,
+        };
         found.extend(oracle::check(&observed));
         found
     }

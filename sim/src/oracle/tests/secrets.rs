@@ -1,0 +1,91 @@
+//! What must appear nowhere.
+
+use super::*;
+
+fn file(bytes: &str) -> Tale {
+    let mut tale = Tale::sound();
+    tale.files.push(("/mu.db-wal".into(), format!("\0\0{bytes}\0").into_bytes()));
+    tale
+}
+
+fn stderr(bytes: &str) -> Tale {
+    Tale::ready()
+        .writes(BOX, Tale::pipe(BOX, Std::Err), bytes.as_bytes())
+        .mu_says(BOX, SHUTDOWN)
+        .mu_closes(BOX)
+        .box_ends()
+        .mu_ends()
+}
+
+/// SEC-01
+#[test]
+fn the_canary_on_stdout_or_stderr_is_reported() {
+    Tale::sound().mu_prints("a canary-7\n", "").breaks("SEC-01");
+    Tale::sound().mu_prints("", "mu: canary-7\n").breaks("SEC-01");
+}
+
+/// SEC-01
+#[test]
+fn the_canary_in_a_file_is_reported() {
+    file(CANARY).breaks("SEC-01");
+}
+
+/// SEC-01
+#[test]
+fn the_canary_on_a_plugins_stdin_is_reported() {
+    let line = initialize(1).replace("\"5\"", "\"canary-7\"");
+    let rules = Tale::started().mu_says(BOX, &line).rules();
+    assert!(rules.contains(&"SEC-01"), "{rules:?}");
+}
+
+#[test]
+fn a_plugin_that_gives_its_environment_away_makes_the_canary_worthless() {
+    let mut tale = file(CANARY);
+    tale.leaky = true;
+    tale.passes_all();
+}
+
+/// TRN-08
+#[test]
+fn stderr_in_a_file_is_reported() {
+    let mut tale = stderr("cannot reach the backend\n");
+    tale.passes_all();
+    tale.files.push(("/mu.db".into(), b"1|cannot reach the backend|".to_vec()));
+    tale.breaks("TRN-08");
+}
+
+/// TRN-09
+#[test]
+fn a_second_line_of_stderr_in_the_output_is_reported() {
+    let tale = stderr("the first of them\nand the second one\nand a third\n");
+    tale.mu_prints("", "mu: its stderr begins: the first of them\n").passes_all();
+    let tale = stderr("the first of them\nand the second one\n");
+    tale.mu_prints("", "mu: the first of them and the second one\n").breaks("TRN-09");
+}
+
+/// TRN-09
+#[test]
+fn a_401st_character_of_stderr_in_the_output_is_reported() {
+    stderr(&"y".repeat(500)).mu_prints(&"y".repeat(400), "").passes_all();
+    stderr(&"y".repeat(500)).mu_prints(&"y".repeat(401), "").breaks("TRN-09");
+}
+
+/// TRN-05
+#[test]
+fn a_replacement_character_in_a_file_is_reported() {
+    file("bad \u{fffd} byte").breaks("TRN-05");
+    let mut leaky = file("bad \u{fffd} byte");
+    leaky.leaky = true;
+    leaky.breaks("TRN-05");
+}
+
+#[test]
+fn a_replacement_character_that_the_plugin_wrote_itself_may_be_stored() {
+    for form in ["\u{fffd}", "\\ufffd"] {
+        let reply = reply(1).replace("{}", &format!("\"{form}\""));
+        let tale = Tale::greeted().box_says(&reply).mu_reads(BOX).mu_says(BOX, SHUTDOWN).mu_closes(BOX);
+        let mut tale = tale.box_ends().mu_ends();
+        tale.files.push(("/mu.db".into(), "\u{fffd}".into()));
+        tale.passes_all();
+    }
+}
