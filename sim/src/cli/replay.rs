@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::args::as_seed;
 use super::item::{Item, Outcome};
 use super::{FOUND, Failure, HELD, Place, files, say, tally};
-use crate::play::{self, Played, Setting, Show};
+use crate::explore;
+use crate::play::{self, Finding, Played, Setting, Show};
 use crate::scenario::Scenario;
 use crate::world::Cannot;
 
@@ -24,8 +25,9 @@ pub(crate) fn named(place: &Place, what: &str) -> Result<Item, Failure> {
 /// the item stands for. Answers with the exit code.
 pub(crate) fn run(place: &Place, what: &str, toml: bool, json: bool) -> Result<u8, Failure> {
     let item = named(place, what)?;
-    let scenario = item.scenario().map_err(Failure::Input)?;
+    let mut scenario = item.scenario().map_err(Failure::Input)?;
     if toml {
+        drop_inert(&mut scenario)?;
         say(&scenario.to_toml());
         return Ok(HELD);
     }
@@ -46,6 +48,19 @@ pub(crate) fn run(place: &Place, what: &str, toml: bool, json: bool) -> Result<u
         say(&text(&scenario, &outcome, &transcript));
     }
     Ok(if outcome.found.is_empty() { HELD } else { FOUND })
+}
+
+/// Takes out the faults that never take effect: in a file they are mistakes, and the run is the same without them.
+fn drop_inert(scenario: &mut Scenario) -> Result<(), Failure> {
+    let played = play::simulated(scenario, Setting::default());
+    let played = played.map_err(|Cannot(reason)| Failure::Input(reason))?;
+    scenario.faults.retain(|one| {
+        !played.findings.iter().any(|finding| match finding {
+            Finding::Inert { plugin, fault } => *plugin == one.plugin && fault == one.act.name(),
+            _ => false,
+        })
+    });
+    Ok(())
 }
 
 /// Prints every event of an item.
@@ -70,6 +85,9 @@ fn shown(item: &Item, scenario: &Scenario, show: Show) -> Result<Played, Cannot>
 
 fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {
     let mut text = String::new();
+    if let Item::Seed(seed) = outcome.item {
+        text += &format!("# swarm: {:?}\n", explore::swarm(seed));
+    }
     for line in scenario.to_toml().lines() {
         text += format!("# {line}").trim_end();
         text += "\n";

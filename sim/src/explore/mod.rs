@@ -25,9 +25,14 @@ use crate::streams::Stream;
 
 pub use swarm::Swarm;
 
+/// What the run of a seed may do at all.
+pub fn swarm(seed: u64) -> Swarm {
+    Swarm::draw(&mut stream(seed, "swarm"))
+}
+
 /// The scenario of a seed.
 pub fn draw(seed: u64) -> Scenario {
-    let swarm = Swarm::draw(&mut stream(seed, "swarm"));
+    let swarm = swarm(seed);
     let plugins = plugins::draw(seed, &swarm);
     let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
     let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins);

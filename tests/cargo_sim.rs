@@ -1,0 +1,225 @@
+//! The command line of the simulator: what is printed, and the exit code.
+
+#![allow(clippy::disallowed_methods)] // starts the program under test
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SOUND: &str = "title = 'A plugin is registered'\nrules = ['REG-01']\n[plugins.box]\n\
+    [[steps]]\nrun = 'mu plugin add box -- {box}'\nexit = 0\n";
+const WRONG: &str = "title = 'Something else is expected'\nrules = ['REG-01', 'HSK-01']\n[plugins.box]\n\
+    [[steps]]\nrun = 'mu plugin add box -- {box}'\nexit = 4\n";
+
+fn sim(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mu-sim"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> (i32, String, String) {
+    shown(sim(words).output().unwrap())
+}
+
+fn shown(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn json(words: &[&str]) -> (i32, Value) {
+    let (exit, out, _) = run(words);
+    (exit, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}")))
+}
+
+/// A folder with these files, and its path.
+fn folder(files: &[(&str, &str)]) -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let path = dir.path().to_str().unwrap().to_owned();
+    (dir, path)
+}
+
+/// One line on standard error, nothing on standard output, exit 2.
+fn refused(words: &[&str]) -> String {
+    let (exit, out, err) = run(words);
+    assert_eq!((exit, out.as_str()), (2, ""), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    err
+}
+
+#[test]
+fn an_unknown_file_is_refused_with_the_name_that_was_meant() {
+    let (_dir, path) = folder(&[("dies-early.toml", SOUND)]);
+    let said = refused(&["--scenarios", &path, "run", "dies-erly"]);
+    assert!(said.contains("dies-erly: no such scenario; did you mean dies-early?"), "{said}");
+    assert!(refused(&["--scenarios", "/no/such/folder"]).contains("/no/such/folder: "));
+}
+
+#[test]
+fn a_file_that_is_no_scenario_is_refused_with_line_and_column() {
+    let wrong = SOUND.replace("exit = 0", "exits = 0");
+    let (_dir, path) = folder(&[("sound.toml", SOUND), ("wrong.toml", &wrong)]);
+    for words in [&["run"][..], &["run", "--real"], &["replay", "wrong.toml"], &["determinism"]] {
+        let said = refused(&[&["--scenarios", &path], words].concat());
+        assert!(said.contains("wrong.toml:6:1: unknown key `exits`"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_refused_with_the_byte() {
+    let (dir, _) = folder(&[]);
+    let file = dir.path().join("x.toml");
+    fs::write(&file, b"title = '\xff'").unwrap();
+    assert!(refused(&["run", file.to_str().unwrap()]).contains("x.toml: not UTF-8 at byte 9"));
+}
+
+#[test]
+fn a_bad_seed_is_refused() {
+    for words in [&["replay", "9223372036854775808"][..], &["replay", "--", "-1"], &["seeds", "--from", "x"]]
+    {
+        assert!(
+            refused(words).contains("a seed is a whole number from 0 to 9223372036854775807"),
+            "{words:?}"
+        );
+    }
+    assert!(refused(&["replay", "47i1"]).contains("47i1: no such scenario"));
+}
+
+#[test]
+fn a_bad_command_line_is_refused() {
+    assert!(refused(&["frobnicate"]).contains("frobnicate"));
+    assert!(refused(&["seeds", "--cuont", "3"]).contains("--count"));
+    assert!(refused(&["--jobs", "0"]).contains("--jobs"));
+    let (exit, failure) = json(&["--json", "frobnicate"]);
+    assert_eq!((exit, &failure["ok"], &failure["exit"]), (2, &Value::Bool(false), &Value::from(2)));
+}
+
+#[test]
+fn what_was_violated_the_rules_and_the_command_that_replays_it_are_printed() {
+    let (_dir, path) = folder(&[("sound.toml", SOUND), ("wrong.toml", WRONG)]);
+    let (exit, out, _) = run(&["--scenarios", &path, "run"]);
+    assert_eq!(exit, 1);
+    assert!(out.contains("ok ") && out.contains("sound.toml\n"), "{out}");
+    let violated = "[expectation REG-01, HSK-01] step 1: it ended with status 0, not status 4";
+    assert!(out.contains(violated), "{out}");
+    let replay = out.lines().find_map(|line| line.trim().strip_prefix("replay: cargo sim ")).unwrap();
+    let (exit, again, _) = run(&replay.split(' ').collect::<Vec<_>>());
+    assert_eq!(exit, 1);
+    assert!(again.contains(violated), "{again}");
+}
+
+#[test]
+fn a_report_is_one_json_document() {
+    let (_dir, path) = folder(&[("sound.toml", SOUND), ("wrong.toml", WRONG)]);
+    let (exit, report) = json(&["--scenarios", &path, "run", "--json"]);
+    assert_eq!((exit, &report["ok"], &report["scenarios"]), (1, &Value::Bool(false), &Value::from(2)));
+    let [finding] = &report["findings"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!((&finding["by"], &finding["rules"][1]), (&Value::from("expectation"), &Value::from("HSK-01")));
+    assert!(finding["replay"].as_str().unwrap().ends_with("wrong.toml"));
+    assert!(report["events"].as_u64().unwrap() > 100);
+
+    let (exit, report) = json(&["seeds", "--count", "20", "--from", "5", "--json"]);
+    assert_eq!((exit, &report["ok"], &report["seeds"]), (0, &Value::Bool(true), &Value::from(20)));
+    assert!(report["faults"].as_object().unwrap().values().any(|times| times.as_u64() > Some(0)));
+}
+
+#[test]
+fn a_replay_shows_what_was_drawn_what_happened_and_the_chain() {
+    let (exit, out, err) = run(&["replay", "4711"]);
+    assert_eq!((exit, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("# seed = 4711\n") && out.contains("# swarm: "), "{out}");
+    assert!(out.contains(" starts mu#1 in a group of its own: /bin/mu "), "{out}");
+    let end = out.lines().last().unwrap();
+    assert!(end.starts_with("chain ") && end.ends_with(" events"), "{end}");
+    assert_eq!(run(&["replay", "4711"]).1, out);
+}
+
+#[test]
+fn the_file_of_a_seed_is_the_same_run() {
+    for seed in ["4711", "4712", "4713", "4714"] {
+        let (_, drawn) = json(&["replay", seed, "--json"]);
+        let (exit, file, _) = run(&["replay", seed, "--toml"]);
+        assert_eq!(exit, 0);
+        let (_dir, path) = folder(&[("drawn.toml", &file)]);
+        let (exit, written) = json(&["replay", &format!("{path}/drawn.toml"), "--json"]);
+        assert_eq!(exit, 0, "{written}");
+        assert_eq!((&drawn["chain"], &drawn["events"]), (&written["chain"], &written["events"]), "{file}");
+    }
+}
+
+#[test]
+fn two_processes_make_the_same_runs() {
+    let (_dir, path) = folder(&[("sound.toml", SOUND)]);
+    let (exit, report) = json(&["--scenarios", &path, "determinism", "--count", "10", "--json"]);
+    assert_eq!((exit, &report["ok"], &report["items"]), (0, &Value::Bool(true), &Value::from(11)));
+}
+
+/// A crash of the simulator is a finding about the run in which it happened, and the others are played all the same.
+#[test]
+fn a_process_that_dies_while_it_plays_is_a_finding() {
+    let mut child = sim(&["seeds", "--count", "300", "--jobs", "1", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let player = loop {
+        // The one thread that starts it may be another than the first.
+        let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+        let of =
+            |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let all: String = threads.map(|thread| of(thread.unwrap())).collect();
+        if let Some(pid) = all.split_whitespace().next() {
+            break pid.parse().unwrap();
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "it ended without playing");
+    };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(player), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let (exit, out, _) = shown(child.wait_with_output().unwrap());
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit, &report["seeds"]), (1, &Value::from(300)));
+    let [finding] = &report["findings"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!(finding["by"], "crash");
+    assert!(finding["text"].as_str().unwrap().ends_with("it died of SIGKILL"), "{finding}");
+}
+
+#[test]
+fn scenarios_run_on_real_processes_and_those_that_cannot_are_listed() {
+    let only_simulated = "title = 't'\nrules = []\nreal = false\nwhy_not_real = 'calls are not counted there'\n\
+        [[steps]]\nrun = 'mu plugin list'\nkill_at_call = 1\ndied_of = 'KILL'\n";
+    let (_dir, path) = folder(&[("a.toml", SOUND), ("b.toml", WRONG), ("c.toml", only_simulated)]);
+    // Both programs are there already: cargo made them for this test.
+    let (exit, out, err) =
+        shown(sim(&["--scenarios", &path, "run", "--real"]).env("CARGO", "true").output().unwrap());
+    assert_eq!(exit, 1, "{out}{err}");
+    assert!(
+        out.contains("a.toml\n") && out.contains("step 1: it ended with status 0, not status 4"),
+        "{out}"
+    );
+    assert!(out.contains("c.toml: calls are not counted there\n"), "{out}");
+    assert!(out.contains("scenarios          2\nnot played here    1\n"), "{out}");
+}
+
+#[test]
+fn programs_that_cannot_be_built_are_no_finding() {
+    let (_dir, path) = folder(&[("a.toml", SOUND)]);
+    let (exit, out, err) =
+        shown(sim(&["--scenarios", &path, "run", "--real"]).env("CARGO", "false").output().unwrap());
+    assert_eq!((exit, out.as_str()), (3, ""));
+    assert!(err.ends_with("mu-sim: mu and mu-fake-plugin were not built: exit status: 1\n"), "{err}");
+}
+
+#[test]
+fn help_names_every_verb_with_an_example() {
+    let (exit, out, _) = run(&["--help"]);
+    assert_eq!(exit, 0);
+    for verb in ["run", "seeds", "replay", "determinism"] {
+        assert!(out.contains(&format!("  {verb} ")), "{out}");
+        let (exit, help, _) = run(&[verb, "--help"]);
+        assert_eq!(exit, 0);
+        assert!(help.contains(&format!("cargo sim {verb}")), "{help}");
+    }
+}
