@@ -48,6 +48,28 @@ fn when_mu_is_killed_while_two_plugins_run_both_see_the_end_and_are_gone() {
     stage.assert_nothing_is_left();
 }
 
+/// PRC-15: a plugin that ignores the end of its stdin, whether it was started before the others or after them, holds
+/// nothing that would keep the end from another one.
+#[test]
+fn when_mu_is_killed_a_plugin_that_lives_on_keeps_no_other_one_alive() {
+    let stage = Stage::new();
+    let deaf = || Fault { start: Some(2), ..Fault::new("", Act::IgnoreStop) };
+    for name in ["ant", "zebra"] {
+        stage.register(name, [silent_at_the_second_start(), deaf()]);
+    }
+    stage.register("box", [silent_at_the_second_start()]);
+    let running = stage.mu(["plugin", "check"]).start();
+    let [ant, plugin, zebra] = ["ant", "box", "zebra"].map(|name| Watch::new(stage.until_asked(name, 2)));
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.end().status.signal(), Some(9));
+    assert!(plugin.ends_within(GRACE), "{} lives on", plugin.pid());
+    let mut left = stage.living();
+    left.sort_unstable();
+    let mut deaf = [ant.pid(), zebra.pid()];
+    deaf.sort_unstable();
+    assert_eq!(left, deaf);
+}
+
 /// PRC-08, PRC-12
 #[test]
 fn a_terminating_signal_during_a_silent_handshake_is_what_mu_dies_of() {
