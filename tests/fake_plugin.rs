@@ -218,6 +218,9 @@ fn its_escaped_child_runs_in_another_group_and_is_logged() {
         _ => None,
     });
     let left = left.expect("the log names the child");
+    // A child that held a stream would have kept the output open until its safety alarm.
+    let stat = std::fs::read_to_string(format!("/proc/{left}/stat")).unwrap();
+    assert!(!stat.contains(") Z "), "it has ended: {stat}");
     let group = getpgid(Some(left)).unwrap();
     assert!(group == left && group != leader && group != getpgrp());
     kill(left, Signal::SIGKILL).unwrap();
