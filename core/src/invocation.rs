@@ -97,7 +97,7 @@ struct Inner<O: Os> {
 /// How a call ended.
 enum Ended {
     Answer(Answer),
-    Unanswered(Ending),
+    Unanswered(Box<Ending>),
 }
 
 struct Plugin<O: Os> {
@@ -408,7 +408,7 @@ impl<O: Os> Invocation<O> {
             Ended::Answer(Answer::Error(error)) => Ok(Err(error)),
             Ended::Answer(Answer::NotSent(why)) => Err(CallError::NotSent(method, why)),
             Ended::Unanswered(ending) => {
-                Err(CallError::Unanswered(Box::new(Unanswered { id, method, budget, ending })))
+                Err(CallError::Unanswered(Box::new(Unanswered { id, method, budget, ending: *ending })))
             }
         }
     }
@@ -523,7 +523,8 @@ impl<O: Os> Plugin<O> {
         if matches!(ending.cause, Cause::Refused(_) | Cause::Broken(_)) {
             self.refused = Some(StartError::from_ending(&ending));
         }
-        let unanswered = ending.unanswered.iter().map(|id| (*id, Ended::Unanswered(ending.clone())));
+        let unanswered =
+            ending.unanswered.iter().map(|id| (*id, Ended::Unanswered(Box::new(ending.clone()))));
         ended.extend(unanswered);
         self.ended = Some(ending);
     }
