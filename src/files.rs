@@ -1,7 +1,7 @@
-//! `stat`, directories, and the database file.
+//! `stat`, directories, small files, and the database file.
 
-use std::fs::DirBuilder;
-use std::io;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -28,6 +28,23 @@ pub(crate) fn facts(path: &Path) -> io::Result<FileFacts> {
 /// Creates a directory and its missing parents, each with mode 0700 (less what the umask takes).
 pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The first `limit` bytes of a regular file; `EINVAL` for anything else, which is not opened: that could block, let
+/// somebody go on who waits at a fifo, or start a device.
+pub(crate) fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    if facts(path)?.kind != FileKind::Regular {
+        return Err(Errno::INVAL.into());
+    }
+    // Something else may have taken its place since.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL.into());
+    }
+    let mut bytes = Vec::new();
+    File::from(file).take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Opens a database; a missing one is created with mode 0600 whatever the umask grants, its parent is not.

@@ -9,10 +9,11 @@
 //! | `startup.rs` | what a process inherits and must not pass on: descriptors, signal dispositions, the mask |
 //! | `child.rs` | [`RealChild`]: start, pipes, the leader's exit without reaping, kill, reap |
 //! | `group.rs` | whether a process group still has a living member |
+//! | `identity.rs` | which process a pid means: whether it lives, when it was started, in which boot |
 //! | `signals.rs` | SIGINT, SIGTERM and SIGHUP in order of arrival, and dying of one |
 //! | `output.rs` | mu's own standard output and error, without a buffer |
 //! | `clock.rs` | the two clocks and the timer |
-//! | `files.rs` | `stat`, directories, the database file |
+//! | `files.rs` | `stat`, directories, small files, the database file |
 //! | `watched.rs` | a descriptor that is tried first and waited for second; everything above that waits uses it |
 //!
 //! # Nothing is pending that the kernel could answer
@@ -32,6 +33,7 @@ mod clock;
 mod enter;
 mod files;
 mod group;
+mod identity;
 mod os;
 mod output;
 mod signals;

@@ -1,11 +1,12 @@
 //! The handle.
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use mu_core::os::{Env, EpochMs, Exec, FileFacts, Mono, Os, Signal, Stream};
+use mu_core::os::{Env, EpochMs, Exec, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -13,7 +14,7 @@ use crate::child::{RealChild, Started, spawn};
 use crate::clock::{self, RealSleep};
 use crate::output::Output;
 use crate::signals::{self, Signals};
-use crate::{files, startup};
+use crate::{files, identity, startup};
 
 /// The operating system that mu runs on. Cheap to clone; belongs to one thread.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ struct Inner {
     out: Output,
     err: Output,
     started: Started,
+    /// The boot id, once it was asked for.
+    boot: OnceCell<String>,
 }
 
 impl RealOs {
@@ -46,6 +49,7 @@ impl RealOs {
             out: Output::new(Stream::Out),
             err: Output::new(Stream::Err),
             started: Started::default(),
+            boot: OnceCell::new(),
         })))
     }
 
@@ -64,6 +68,7 @@ fn environment() -> Env {
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::new()),
         euid: rustix::process::geteuid().as_raw(),
         stdout_is_terminal: io::stdout().is_terminal(),
+        pid: Pid(rustix::process::getpid().as_raw_pid()),
     }
 }
 
@@ -87,6 +92,17 @@ impl Os for RealOs {
         spawn(exec, &self.0.started)
     }
 
+    fn identify(&self, pid: Pid) -> Option<ProcessId> {
+        let told = identity::started(pid);
+        let started = told.unwrap_or_else(|error| {
+            panic!("the kernel does not tell whether process {pid} lives: {error}")
+        })?;
+        let boot = self.0.boot.get_or_init(|| {
+            identity::boot().unwrap_or_else(|error| panic!("the kernel does not tell its boot id: {error}"))
+        });
+        Some(ProcessId { pid, started, boot: boot.clone() })
+    }
+
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
         self.0.signals.poll(cx)
     }
@@ -101,6 +117,14 @@ impl Os for RealOs {
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         files::create_dir_all(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        files::read(path, limit)
     }
 
     fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection> {

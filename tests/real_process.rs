@@ -366,3 +366,29 @@ fn a_working_directory_that_is_gone_is_no_reason_not_to_start() {
         });
     });
 }
+
+/// the kernel hands out the numbers in turn, and lets the superuser say where it goes on.
+#[test]
+fn a_pid_that_is_used_again_has_another_start() {
+    on_real_os(|os| async move {
+        let mut first = os.spawn(&sh("exec cat")).unwrap();
+        let pid = first.pid();
+        let identity = os.identify(pid).unwrap();
+        first.close_stdin();
+        exited(&mut first).await;
+        first.reap();
+        os.sleep_until(os.now() + Duration::from_millis(20)).await;
+        for _ in 0..100 {
+            if fs::write("/proc/sys/kernel/ns_last_pid", (pid.0 - 1).to_string()).is_err() {
+                return; // Not the superuser, or a kernel without this file.
+            }
+            let second = os.spawn(&sh("exec cat")).unwrap();
+            if second.pid() == pid {
+                let again = os.identify(pid).unwrap();
+                assert!(identity.started < again.started && identity.boot == again.boot, "{again:?}");
+                return;
+            }
+        }
+        panic!("another process was always faster");
+    });
+}

@@ -37,6 +37,17 @@ impl fmt::Display for Pid {
     }
 }
 
+/// Which process a pid means. Pids are used again; these three together are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessId {
+    /// Its process id.
+    pub pid: Pid,
+    /// When it was started, as the kernel keeps it: clock ticks since the machine was started.
+    pub started: u64,
+    /// The id of that start of the machine.
+    pub boot: String,
+}
+
 /// The signals that tell mu to end (PRC-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
@@ -135,6 +146,8 @@ pub struct Env {
     pub euid: u32,
     /// Whether standard output is a terminal.
     pub stdout_is_terminal: bool,
+    /// mu's own process id.
+    pub pid: Pid,
 }
 
 impl Env {
@@ -179,6 +192,12 @@ pub trait Os: Clone + 'static {
     /// Forks and executes. Errors are those of `fork` and `execve`, as OS error numbers: `ENOENT` also when the
     /// interpreter is missing, `ETXTBSY` when the file is being written.
     fn spawn(&self, exec: &Exec) -> io::Result<Self::Child>;
+    /// The living process with this pid; `None` when there is none. A zombie does not live, a stopped process does.
+    ///
+    /// # Panics
+    ///
+    /// When the system does not tell: who may be alive must not be taken for dead.
+    fn identify(&self, pid: Pid) -> Option<ProcessId>;
     /// Ready when SIGINT, SIGTERM or SIGHUP has arrived. mu never dies of these three by itself.
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal>;
     /// Restores the default action and raises the signal: the process dies of it (PRC-12).
@@ -188,6 +207,11 @@ pub trait Os: Clone + 'static {
     fn facts(&self, path: &Path) -> io::Result<FileFacts>;
     /// Creates a directory and its missing parents, each with mode 0700.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+    /// Unlinks a file; a link itself, not what it leads to. `NotFound` when there is none, `EISDIR` for a directory.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// The first `limit` bytes of a regular file, links followed; all when it has fewer. `EINVAL` for anything else,
+    /// which is not opened (a fifo must not block).
+    fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
     /// Opens (and creates) a database with `busy_timeout` 0 and mode 0600 when created.
     fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection>;
 

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use mu_core::os::{Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, Signal, Stream};
+use mu_core::os::{
+    Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
+};
 use nix::errno::Errno;
 use rusqlite::Connection;
 
@@ -59,6 +61,7 @@ impl SimOs {
             cwd: sys.cwd(),
             euid: sys.uid(),
             stdout_is_terminal: sys.stdout_is_terminal(),
+            pid: sys.pid(),
         };
         let random = RefCell::new(sys.stream("random"));
         SimOs { sys, own: Rc::new(Own { env, random }) }
@@ -101,6 +104,10 @@ impl Os for SimOs {
         Ok(SimChild { sys: self.sys.clone(), pid, stdin: Some(stdin), stdout, stderr })
     }
 
+    fn identify(&self, pid: Pid) -> Option<ProcessId> {
+        self.sys("identify").identify(pid)
+    }
+
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
         let sys = self.sys("poll_signal");
         loop {
@@ -128,6 +135,14 @@ impl Os for SimOs {
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         self.sys("create_dir_all").create_dir_all(path, PRIVATE)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.sys("remove_file").remove_file(path)
+    }
+
+    fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        self.sys("read_file").read_file(path, limit)
     }
 
     fn open_db(&self, path: &Path) -> rusqlite::Result<Connection> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use mu_core::os::{FileFacts, FileKind};
-use nix::libc::{EACCES, EEXIST, ELOOP, ENOENT, ENOTDIR};
+use nix::libc::{EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR};
 use rusqlite::{Connection, ErrorCode};
 
 fn facts<W: World>(world: &W, path: &Path) -> Result<FileFacts, i32> {
@@ -57,6 +57,76 @@ pub(crate) async fn facts_behind_a_closed_directory_are_not_told<W: World>(world
 /// REG-05: nobody ever opens the other end.
 pub(crate) async fn a_fifo_is_told_without_opening_it<W: World>(world: &W) {
     assert_eq!(facts_at(world, Place::Fifo).unwrap().kind, FileKind::Fifo);
+}
+
+fn read_at<W: World>(world: &W, place: Place, limit: usize) -> Result<Vec<u8>, i32> {
+    world.os().read_file(&world.place(place), limit).map_err(|error| error.raw_os_error().unwrap())
+}
+
+/// LINK-21
+pub(crate) async fn a_file_is_read_up_to_the_limit<W: World>(world: &W) {
+    let whole = read_at(world, Place::Plain, 1_000_000).unwrap();
+    assert!(whole.starts_with(b"this is no program"));
+    for (limit, length) in [(0, 0), (1, 1), (whole.len() - 1, whole.len() - 1), (whole.len(), whole.len())] {
+        assert_eq!(read_at(world, Place::Plain, limit).unwrap(), whole[..length], "{limit}");
+    }
+    assert_eq!(read_at(world, Place::LinkToLink, 4).unwrap(), b"this");
+}
+
+/// LINK-21: nobody ever opens the other end of the fifo.
+pub(crate) async fn what_is_no_regular_file_is_not_read<W: World>(world: &W) {
+    for place in [Place::Directory, Place::LinkToDirectory, Place::Fifo, Place::Socket, Place::Device] {
+        assert_eq!(read_at(world, place, 10), Err(EINVAL), "{place:?}");
+    }
+    assert_eq!(read_at(world, Place::Missing, 10), Err(ENOENT));
+    assert_eq!(read_at(world, Place::Dangling, 10), Err(ENOENT));
+    assert_eq!(read_at(world, Place::Circle, 10), Err(ELOOP));
+    assert_eq!(read_at(world, Place::UnderPlain, 10), Err(ENOTDIR));
+}
+
+/// LINK-21
+pub(crate) async fn what_may_not_be_read_is_not_read<W: World>(world: &W) {
+    world.chmod(&world.place(Place::Plain), 0o200);
+    for place in [Place::Plain, Place::UnderClosed] {
+        assert_eq!(read_at(world, place, 10), Err(EACCES), "{place:?}");
+    }
+}
+
+fn remove_at<W: World>(world: &W, place: Place) -> Result<(), i32> {
+    world.os().remove_file(&world.place(place)).map_err(|error| error.raw_os_error().unwrap())
+}
+
+/// LINK-21: what may not be read may be removed all the same.
+pub(crate) async fn a_removed_file_is_gone<W: World>(world: &W) {
+    world.chmod(&world.place(Place::Plain), 0o000);
+    for place in [Place::Plain, Place::Fifo, Place::Socket] {
+        assert_eq!(remove_at(world, place), Ok(()), "{place:?}");
+        assert_eq!(facts_at(world, place), Err(ENOENT), "{place:?}");
+    }
+}
+
+/// LINK-21
+pub(crate) async fn a_link_is_removed_and_not_what_it_leads_to<W: World>(world: &W) {
+    for link in [Place::LinkToLink, Place::Link, Place::Dangling, Place::Circle, Place::LinkToDirectory] {
+        assert_eq!(remove_at(world, link), Ok(()), "{link:?}");
+        assert_eq!(facts_at(world, link), Err(ENOENT), "{link:?}");
+    }
+    assert_eq!(facts_at(world, Place::Executable).unwrap().kind, FileKind::Regular);
+    assert_eq!(facts_at(world, Place::Directory).unwrap().kind, FileKind::Directory);
+}
+
+/// LINK-21
+pub(crate) async fn what_is_no_file_or_not_there_is_not_removed<W: World>(world: &W) {
+    let error = world.os().remove_file(&world.place(Place::Missing)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert_eq!(remove_at(world, Place::UnderMissing), Err(ENOENT));
+    assert_eq!(remove_at(world, Place::UnderPlain), Err(ENOTDIR));
+    assert_eq!(remove_at(world, Place::Directory), Err(EISDIR));
+    assert_eq!(remove_at(world, Place::UnderFixed), Err(ENOENT));
+    assert_eq!(remove_at(world, Place::UnderClosed), Err(EACCES));
+    world.chmod(&world.place(Place::Home), 0o555);
+    assert_eq!(remove_at(world, Place::Plain), Err(EACCES));
+    world.chmod(&world.place(Place::Home), 0o755);
 }
 
 pub(crate) async fn directories_are_made_for_mu_alone_and_older_ones_stay_as_they_are<W: World>(world: &W) {

@@ -4,7 +4,7 @@
 //! simulated machine. In: a [`World`], as the one process of it that is mu, of an ordinary user. Out: nothing; a body
 //! panics where the world is not as it says.
 //!
-//! `leader` exits, zombies, reaping · `groups` who keeps a group · `pipes` bytes and ends of streams · `exec` what a
+//! `leader` exits, zombies, reaping · `groups` who keeps a group · `identity` which process a pid means · `pipes` bytes and ends of streams · `exec` what a
 //! program is started with, and refusals · `signals` to mu, to children, stop and continue · `files` facts, directories,
 //! databases · `machine` clocks, timers, randomness, mu's own output.
 
@@ -18,6 +18,7 @@ use mu_core::os::{Child, ChildPipe, Exec, Exit, Os, Pid};
 pub(crate) mod exec;
 pub(crate) mod files;
 pub(crate) mod groups;
+pub(crate) mod identity;
 pub(crate) mod leader;
 pub(crate) mod machine;
 pub(crate) mod pipes;
@@ -204,6 +205,14 @@ macro_rules! every_body {
                 the_two_output_streams_are_two_pipes
                 the_end_of_a_stream_is_told_again_and_again
             }
+            identity {
+                mu_itself_is_a_living_process
+                who_starts_later_has_another_start
+                an_identity_does_not_change_while_its_process_lives
+                a_zombie_does_not_live
+                a_stopped_process_lives
+                nobody_is_behind_a_pid_that_is_not_taken
+            }
             exec {
                 the_child_gets_exactly_the_variables_given
                 the_child_gets_its_arguments_byte_for_byte
@@ -244,6 +253,12 @@ macro_rules! every_body {
                 facts_of_what_is_not_there
                 facts_behind_a_closed_directory_are_not_told
                 a_fifo_is_told_without_opening_it
+                a_file_is_read_up_to_the_limit
+                what_is_no_regular_file_is_not_read
+                what_may_not_be_read_is_not_read
+                a_removed_file_is_gone
+                a_link_is_removed_and_not_what_it_leads_to
+                what_is_no_file_or_not_there_is_not_removed
                 directories_are_made_for_mu_alone_and_older_ones_stay_as_they_are
                 a_directory_is_not_made_in_the_place_of_something_else
                 a_directory_is_made_behind_a_link_to_a_directory

@@ -25,6 +25,7 @@ pub fn database(env: &Env) -> Result<PathBuf, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::Pid;
 
     fn place(vars: &[(&str, &str)]) -> Option<String> {
         let env = Env {
@@ -33,6 +34,7 @@ mod tests {
             cwd: "/work dir".into(),
             euid: 1000,
             stdout_is_terminal: false,
+            pid: Pid(1),
         };
         database(&env).ok().map(|path| path.to_str().unwrap().to_owned())
     }

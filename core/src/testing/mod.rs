@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
@@ -21,7 +21,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::invocation::Invocation;
-use crate::os::{Env, EpochMs, Exec, FileFacts, FileKind, Mono, Os, Pid, Signal, Stream};
+use crate::os::{Env, EpochMs, Exec, FileFacts, FileKind, Mono, Os, Pid, ProcessId, Signal, Stream};
 use crate::store::plugins::Plugin;
 use crate::store::{Missing, Store};
 
@@ -64,6 +64,11 @@ pub(crate) fn plugin(name: &str, channel: Option<&str>) -> Plugin {
 /// Opens the machine's database as a verb would.
 pub(crate) async fn open(os: &FakeOs, missing: Missing) -> Store<FakeOs> {
     Store::open(&Invocation::new(os.clone()), missing).await.expect("the database opens")
+}
+
+/// A process of this boot of the machine.
+pub(crate) fn process(pid: i32, started: u64) -> ProcessId {
+    ProcessId { pid: Pid(pid), started, boot: "4b6f9f0e-9a54-4c1e-8f0c-0d9a7d6b1c11".into() }
 }
 
 /// What a run of mu left.
@@ -121,6 +126,7 @@ struct Machine {
     open_flags: Cell<OpenFlags>,
     programs: RefCell<Programs>,
     children: RefCell<Vec<Rc<RefCell<PluginProcess>>>>,
+    processes: RefCell<Vec<ProcessId>>,
     panics: Cell<bool>,
     clock_panics: Cell<bool>,
 }
@@ -143,6 +149,7 @@ impl FakeOs {
             cwd: directory.path().to_owned(),
             euid: 1000,
             stdout_is_terminal: false,
+            pid: Pid(500),
         };
         let machine = Machine {
             directory,
@@ -159,6 +166,7 @@ impl FakeOs {
             open_flags: Cell::new(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE),
             programs: RefCell::new(Box::new(|_| Err(io::Error::from_raw_os_error(2)))),
             children: RefCell::default(),
+            processes: RefCell::new(vec![process(500, 7)]),
             panics: Cell::new(false),
             clock_panics: Cell::new(false),
         };
@@ -213,6 +221,17 @@ impl FakeOs {
     ) -> FakeOs {
         *self.machine.programs.borrow_mut() = Box::new(programs);
         self
+    }
+
+    /// From now on this process lives, in the place of any other with its pid.
+    pub(crate) fn lives(&self, process: ProcessId) {
+        self.ends(process.pid);
+        self.machine.processes.borrow_mut().push(process);
+    }
+
+    /// From now on no process with this pid lives.
+    pub(crate) fn ends(&self, pid: Pid) {
+        self.machine.processes.borrow_mut().retain(|other| other.pid != pid);
     }
 
     /// The processes that were started, in order.
@@ -324,6 +343,11 @@ impl Os for FakeOs {
         Ok(FakeChild { os: self.clone(), pid: Pid(1000 + children.len() as i32), plugin, script })
     }
 
+    /// Those that live since [`FakeOs::lives`], and mu itself; plugins are not among them.
+    fn identify(&self, pid: Pid) -> Option<ProcessId> {
+        self.machine.processes.borrow().iter().find(|process| process.pid == pid).cloned()
+    }
+
     fn poll_signal(&self, _: &mut Context<'_>) -> Poll<Signal> {
         self.machine.signals.borrow_mut().pop().map_or(Poll::Pending, Poll::Ready)
     }
@@ -360,6 +384,19 @@ impl Os for FakeOs {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        if self.facts(path)?.kind != FileKind::Regular {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(limit as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     fn open_db(&self, path: &Path) -> rusqlite::Result<Connection> {
         let db = Connection::open_with_flags(path, self.machine.open_flags.get())?;
         db.busy_timeout(Duration::ZERO)?;
@@ -389,4 +426,15 @@ impl Os for FakeOs {
         }
         Poll::Ready(Ok(taken))
     }
+}
+
+#[test]
+fn a_pid_that_is_used_again_means_another_process() {
+    let os = FakeOs::new();
+    assert_eq!(os.identify(os.env().pid), Some(process(500, 7)));
+    os.lives(process(77, 8));
+    os.lives(process(77, 9));
+    assert_eq!(os.identify(Pid(77)), Some(process(77, 9)));
+    os.ends(Pid(77));
+    assert_eq!(os.identify(Pid(77)), None);
 }

@@ -55,7 +55,7 @@ use rusqlite::{Connection, OpenFlags};
 use handle::Handle;
 use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
-use tree::{File, Inode, Place, ROOT, SEARCH, WRITE, resolve};
+use tree::{File, Inode, Place, READ, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
 
 /// The simulated process that an open file belongs to. Unique for ever: not a process id, which comes again.
@@ -456,6 +456,28 @@ impl Disk {
                 Ok(())
             }
         }
+    }
+
+    /// Removes a name on behalf of `uid`; a link itself. `ENOENT`, `EISDIR` for a directory, `EACCES` where `uid` may not
+    /// write. Not durable until something in the same directory is synced.
+    pub fn unlink(&self, path: &Path, uid: u32) -> io::Result<()> {
+        resolve(&self.0.root, path, uid, false).and_then(|place| place.unlink(uid)).map_err(os_error)
+    }
+
+    /// The first `limit` bytes of a regular file on behalf of `uid`, links followed; a program has none. `EINVAL` for
+    /// anything else, `EACCES` when `uid` may not read it.
+    pub fn read(&self, path: &Path, uid: u32, limit: usize) -> io::Result<Vec<u8>> {
+        let inode = self.inode_for(path, uid)?;
+        let mut bytes = match &inode.body {
+            tree::Body::Bytes(file) => file.current.borrow().to_vec(),
+            tree::Body::Other(Node::Program { .. }) => Vec::new(),
+            tree::Body::Directory(_) | tree::Body::Other(_) => return Err(os_error(Errno::EINVAL)),
+        };
+        if !inode.allows(uid, READ) {
+            return Err(os_error(Errno::EACCES));
+        }
+        bytes.truncate(limit);
+        Ok(bytes)
     }
 
     /// Opens (and creates, mode 0600) a database for process `owner` running as `uid`. Busy timeout 0.

@@ -8,6 +8,9 @@ use crate::streams::Stream;
 /// 2026-01-01T00:00:00Z, where the wall clock of every run begins.
 pub const WALL_START_MS: i64 = 1_767_225_600_000;
 
+/// The clock in which a process's start is kept, as on Linux: 100 ticks a second.
+const NANOS_PER_TICK: u64 = 10_000_000;
+
 const NANOS_PER_MS: i64 = 1_000_000;
 
 pub(crate) struct Clocks {
@@ -46,6 +49,17 @@ impl Clocks {
 
     pub(crate) fn boottime(&self, now: u64) -> Duration {
         Duration::from_nanos(now - self.booted + self.slept)
+    }
+
+    /// Boottime in clock ticks.
+    pub(crate) fn ticks(&self, now: u64) -> u64 {
+        (now - self.booted + self.slept) / NANOS_PER_TICK
+    }
+
+    /// The boot id as the kernel spells it.
+    pub(crate) fn boot_text(&self) -> String {
+        let hex = format!("{:032x}", self.boot_id);
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
     pub(crate) fn wall_ms(&self, now: u64) -> i64 {

@@ -74,7 +74,7 @@ pub(crate) struct Process {
     /// How many processes of that name were started before it. Streams are named by it: pids would shift.
     pub(crate) nth: u32,
     pub(crate) image: Rc<Image>,
-    /// Virtual nanoseconds since the start of the run.
+    /// Clock ticks since the machine was started, its sleep included.
     pub(crate) started: u64,
     pub(crate) state: State,
     pub(crate) task: Option<TaskId>,
@@ -171,6 +171,7 @@ impl Kernel {
             }
         }
         let nth = self.count_name(&birth.name);
+        let started = self.clocks.ticks(self.exec.now());
         let index = self.procs.len();
         self.procs.push(Process {
             pid,
@@ -181,7 +182,7 @@ impl Kernel {
             name: birth.name,
             nth,
             image: Rc::new(birth.image),
-            started: self.exec.now(),
+            started,
             state: State::Running,
             task: None,
             fds: Vec::with_capacity(8),
@@ -234,10 +235,15 @@ impl Kernel {
 
     fn free_pid(&mut self) -> Pid {
         if self.recycle_pids {
+            // No kernel runs through all its numbers within a tick: pid and start stay the name of one process.
+            let now = self.clocks.ticks(self.exec.now());
+            let recent = || self.procs.iter().rev().take_while(|process| process.started == now);
             let taken = |number: i32| {
-                self.listed.iter().map(|index| &self.procs[*index]).any(|process| {
-                    [process.pid, process.group, process.session].iter().any(|id| id.0 == number)
-                })
+                let is_recent = recent().any(|process| process.pid.0 == number);
+                is_recent
+                    || self.listed.iter().map(|index| &self.procs[*index]).any(|process| {
+                        [process.pid, process.group, process.session].iter().any(|id| id.0 == number)
+                    })
             };
             if let Some(free) = (FIRST_PID..self.next_pid).find(|number| !taken(*number)) {
                 return Pid(free);

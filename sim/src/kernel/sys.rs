@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use mu_core::os::{EpochMs, Exit, FileFacts, Mono, Pid};
+use mu_core::os::{EpochMs, Exit, FileFacts, Mono, Pid, ProcessId};
 use nix::errno::Errno;
 
 use super::process::{Birth, End, Image, Index, Process, State};
@@ -399,12 +399,12 @@ impl Sys {
         self.wait(waker, |kernel, me| kernel.group_empty(me, group, waker))
     }
 
-    /// When the process with this pid was started (boottime), with the boot id; `None` when there is none that lives.
-    /// Pid, start and boot id together name one process for ever.
-    pub fn identify(&self, pid: Pid) -> Option<(Duration, u128)> {
+    /// The living process with this pid; `None` when there is none. A stopped process lives.
+    pub fn identify(&self, pid: Pid) -> Option<ProcessId> {
         let kernel = self.world.kernel.borrow();
         let process = &kernel.procs[kernel.find(pid)?];
-        process.alive().then(|| (kernel.clocks.boottime(process.started), kernel.clocks.boot_id))
+        let boot = || kernel.clocks.boot_text();
+        process.alive().then(|| ProcessId { pid, started: process.started, boot: boot() })
     }
 
     /// `stat`, links followed; `EACCES` behind a directory that its user may not pass.
@@ -419,6 +419,21 @@ impl Sys {
         let path = self.cwd().join(path);
         self.call(|_, _| Ok(()))?;
         self.world.disk.create_dir_all(&path, self.uid(), mode)
+    }
+
+    /// `unlink`: `ENOENT`, `EISDIR` for a directory, `EACCES` where its user may not write.
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let path = self.cwd().join(path);
+        self.call(|_, _| Ok(()))?;
+        self.world.disk.unlink(&path, self.uid())
+    }
+
+    /// The first `limit` bytes of a regular file, links followed; `EINVAL` for anything else, `EACCES` when its user may
+    /// not read it.
+    pub fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let path = self.cwd().join(path);
+        self.call(|_, _| Ok(()))?;
+        self.world.disk.read(&path, self.uid(), limit)
     }
 
     /// Opens a database on the disk of the machine.

@@ -1,6 +1,9 @@
 //! What can be executed on a simulated machine: mu itself, and the fake plugin.
+//!
+//! - `plugin` the fake plugin; `script` what a shell script says, as data
 
 mod plugin;
+pub mod script;
 
 use mu_core::os::Exit;
 

@@ -128,11 +128,20 @@ fn running_until_an_instant_gets_there_whether_anything_happens_or_not() {
 
 #[test]
 fn a_process_is_identified_by_pid_start_and_boot() {
-    run(|sys| async move {
-        sys.sleep(ms(3)).await;
-        let child = sys.fork(&forked("child", &[]), |_| async { OK }).unwrap().pid;
-        assert_eq!(sys.identify(child), Some((ms(3), sys.boot_id())));
-        sys.sleep(ms(1)).await;
+    let machine = Machine::new(1);
+    machine.at(ms(10), |machine| machine.suspend(ms(200)));
+    machine.at(ms(40), |machine| machine.suspend(ms(500)));
+    run_on(machine, |sys| async move {
+        sys.sleep(ms(30)).await;
+        let child = sys.fork(&forked("child", &[]), idle).unwrap().pid;
+        let identity = sys.identify(child).unwrap();
+        // 30 ms awake and 200 ms asleep, in ticks of 10 ms.
+        assert_eq!((identity.pid, identity.started), (child, 23));
+        assert_eq!(identity.boot.replace('-', ""), format!("{:032x}", sys.boot_id()));
+        assert_eq!(identity.boot.split('-').map(str::len).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        sys.sleep(ms(30)).await;
+        assert_eq!(sys.identify(child), Some(identity), "a sleep of the machine does not change who one is");
+        sys.kill(child, SIGKILL).unwrap();
         assert_eq!(sys.identify(child), None, "a zombie is dead");
         OK
     });

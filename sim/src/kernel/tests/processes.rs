@@ -286,15 +286,34 @@ fn pids_are_used_once_unless_asked_otherwise() {
         let options = Options { recycle_pids, ..Options::new(1) };
         run_on(Machine::with(options, crate::disk::Disk::new()), move |sys| async move {
             let first = sys.fork(&group("first", Group::Same), |_| async { OK }).unwrap().pid;
+            let identity = sys.identify(first).unwrap();
             sys.wait_for(first).await.unwrap();
+            sys.sleep(ms(10)).await;
             let second = sys.fork(&group("second", Group::Own), |_| async { OK }).unwrap().pid;
-            sys.sleep(ms(1)).await;
+            assert_ne!(sys.identify(second), Some(identity));
+            sys.sleep(ms(10)).await;
             // The second is a zombie: its pid is taken.
             let third = sys.fork(&group("third", Group::Own), |_| async { OK }).unwrap().pid;
             assert_eq!([first.0, second.0, third.0], expected);
             OK
         });
     }
+}
+
+/// Or pid and start would name two processes.
+#[test]
+fn a_pid_is_not_used_again_within_a_tick() {
+    let options = Options { recycle_pids: true, ..Options::new(1) };
+    run_on(Machine::with(options, crate::disk::Disk::new()), |sys| async move {
+        let mut pids = Vec::new();
+        for _ in 0..3 {
+            let pid = sys.fork(&group("short", Group::Own), |_| async { OK }).unwrap().pid;
+            sys.wait_for(pid).await.unwrap();
+            pids.push(pid.0);
+        }
+        assert_eq!(pids, [101, 102, 103]);
+        OK
+    });
 }
 
 #[test]
