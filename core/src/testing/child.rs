@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -27,6 +28,8 @@ pub(crate) type Script = Box<dyn FnMut(&mut Plugin, Heard<'_>)>;
 /// A plugin's process, as the test and its script see it.
 #[derive(Default)]
 pub(crate) struct Plugin {
+    /// What was executed.
+    pub(crate) argv: Vec<OsString>,
     /// Lines that mu wrote.
     pub(crate) lines: Vec<String>,
     /// Whether its stdin has ended.
