@@ -58,10 +58,13 @@ impl Simulated {
         disk.set_seed(options.seed);
         let machine = Machine::with(options, disk);
         programs::install_mu(&machine);
+        programs::install_shell(&machine);
         let disk = machine.disk();
         disk.put(Path::new(HOME), USER, 0o700, Node::Directory);
         disk.put(Path::new(PLUGINS), USER, 0o755, Node::Directory);
         disk.put(Path::new(MU), 0, 0o755, program(programs::MU));
+        disk.put(Path::new("/bin/sh"), 0, 0o755, program(programs::SHELL));
+        disk.put(Path::new("/dev/null"), 0, 0o666, Node::Device);
         Simulated {
             machine,
             plugins: BTreeMap::new(),
