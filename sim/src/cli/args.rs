@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::Failure;
 use super::item::Item;
+use super::rules::Asked;
 use super::score::Which;
 
 /// The largest seed: a scenario's seed is a TOML integer.
@@ -35,6 +36,7 @@ pub(crate) enum Verb {
     Seeds { seeds: Seeds, jobs: usize },
     Replay { what: String, toml: bool },
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
+    Rules(Asked),
     Score { which: Which, seeds: u64, jobs: usize },
     Worker,
     Events { item: Item },
@@ -121,6 +123,20 @@ enum Word {
         /// Which files; all of the folder when none is given
         files: Vec<PathBuf>,
     },
+    /// Tell which scenarios, tests and benchmarks cite which rule
+    #[command(
+        after_help = "Examples:\n  cargo sim rules\n  cargo sim rules PRC-07 LOAD\n  cargo sim rules --uncovered\n\n\
+            It fails when something cites a rule that does not exist, and when nothing cites a rule that\n\
+            sim/finished-rules.toml calls finished."
+    )]
+    Rules {
+        /// Rules and groups to list with who cites them; a table by group when none is given
+        #[arg(value_name = "RULE|GROUP")]
+        words: Vec<String>,
+        /// List only what nothing cites
+        #[arg(long)]
+        uncovered: bool,
+    },
     /// Plant bugs in a copy of the tree, one at a time, and see whether a scenario or a seed catches each
     #[command(after_help = "Examples:\n  cargo sim score\n  cargo sim score 3 17\n  \
             cargo sim score --pick 5 --by \"$(git rev-parse HEAD)\"\n\n\
@@ -184,6 +200,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         Some(Word::Seeds(seeds)) => Verb::Seeds { seeds, jobs: jobs.unwrap_or(cores) },
         Some(Word::Replay { what, toml }) => Verb::Replay { what, toml },
         Some(Word::Determinism { seeds, files }) => Verb::Determinism { seeds, files },
+        Some(Word::Rules { words, uncovered }) => Verb::Rules(Asked { words, uncovered }),
         Some(Word::Score { numbers, pick, by, seeds }) => {
             let which = match (pick, by) {
                 (Some(count), Some(text)) => Which::Picked { count: count.into(), text },

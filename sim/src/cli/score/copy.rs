@@ -60,6 +60,8 @@ impl Copy {
         command.args(["build", "--quiet", "--locked", "--features", "sim", "--bin", "mu-sim"]);
         command.args(["--message-format", "short", "--color", "never"]);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "1");
+        // Most of the time goes into building, and not into playing.
+        command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
         let output = command
             .stderr(Stdio::piped())
             .output()
