@@ -8,12 +8,11 @@ use mu_protocol::messages::values::RemotePath;
 
 use super::{Full, Request, utf8};
 use crate::cli::failure::Failure;
+use crate::deadlines::LONGEST;
 use crate::link::shell;
 use crate::verbs::host_add::Setup;
 use crate::verbs::name::{self, HostName};
 
-/// The longest timeout: a day. What runs longer is a job, not a call.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The most calls at once that a host may be given.
 const MOST_SESSIONS: i64 = 1000;
 
@@ -179,7 +178,7 @@ fn filled(word: &str) -> Result<String, &'static str> {
 
 /// A span of time: `500ms`, `20s`, `5m`, `2h`.
 fn span(word: &str) -> Result<Duration, &'static str> {
-    const RULE: &str = "a span is a number from 1 on and ms, s, m or h, and at most 24h; example: 20s";
+    const RULE: &str = "a span is a number from 1 on and ms, s, m or h, and at most a day; example: 20s";
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = word.split_at(digits);
     let number: u64 = number.parse().map_err(|_| RULE)?;

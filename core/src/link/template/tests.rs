@@ -94,7 +94,7 @@ fn dropped_before_its_end_it_is_killed() {
     let invocation = Invocation::new(os.clone());
     os.block_on(invocation.run(async {
         let mut running = pin!(run(&invocation, "get it".into(), Duration::from_secs(20)));
-        poll_fn(|cx| Poll::Ready(assert!(running.as_mut().poll(cx).is_pending()))).await;
+        assert!(poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx).is_pending())).await);
     }));
     assert!(os.children()[0].borrow().killed);
 }

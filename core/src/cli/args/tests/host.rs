@@ -71,7 +71,7 @@ fn nonsense_for_a_flag_is_a_usage_failure() {
 /// TMO-01
 #[test]
 fn a_timeout_is_a_number_with_a_unit_and_20_seconds_by_default() {
-    assert_eq!(exec("host exec dock -- true").2, Duration::from_secs(20));
+    assert_eq!(exec("host exec dock -- true").2, crate::deadlines::TIMEOUT);
     for (word, span) in [("1ms", 1), ("500ms", 500), ("2s", 2000), ("3m", 180_000), ("24h", 86_400_000)] {
         assert_eq!(exec(&format!("host exec dock --timeout {word} -- true")).2, Duration::from_millis(span));
     }
