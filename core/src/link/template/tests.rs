@@ -46,6 +46,19 @@ fn it_has_nothing_to_read_and_its_status_and_output_come_back() {
 }
 
 #[test]
+fn what_it_leaves_in_its_group_goes_with_it() {
+    let os = machine(|| {
+        Box::new(|shell, _| {
+            shell.straggler = true;
+            shell.exit = Some(Exit::Status(0));
+        })
+    });
+    assert_eq!(shell(&os).unwrap().exit_code, Some(0));
+    assert_eq!(os.now(), Mono(Duration::ZERO));
+    assert!(!os.children()[0].borrow().straggler);
+}
+
+#[test]
 fn a_shell_that_a_signal_ended_has_the_status_that_a_shell_gives() {
     assert_eq!(shell(&ends("", Exit::Signal(15))).unwrap().exit_code, Some(143));
 }
