@@ -1,6 +1,6 @@
 //! Exit code, envelope and text agree with each other and with the published table of errors: a failure is one envelope
 //! on one line of stdout that carries the exit code, `--json` is one envelope, a text is none; each error is one line. A
-//! mu that dies of a signal says so on stderr alone.
+//! mu that dies of a signal says so on stderr alone. `mu host exec` passes on the output and the status of a script.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -41,6 +41,7 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
         return say("OUT-03", "stdout is not UTF-8".into());
     };
     let json = ran.argv.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+    let passes_on = passes_on(&ran.argv);
     let envelope = match serde_json::from_str(stdout) {
         Ok(Value::Object(members)) if members.contains_key("ok") => Some(members),
         _ => None,
@@ -55,12 +56,13 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
             } else if !json {
                 say("OUT-03", "a success envelope without --json".into());
             } else {
-                success(envelope, status, &mut say);
+                success(envelope, passes_on, status, &mut say);
             }
             next(envelope, &mut say);
         }
         // It crashed while it was giving its answer.
         None if status == 1 && ran.crash => {}
+        None if passes_on && !json => {}
         None if status != 0 => say("OUT-03", format!("exit {status} without a failure envelope on stdout")),
         None if json => say("OUT-01", "--json, and stdout is not one envelope".into()),
         None => {}
@@ -104,9 +106,16 @@ fn failure(envelope: &Map<String, Value>, status: i64, say: &mut Say<'_>) {
     }
 }
 
-fn success(envelope: &Map<String, Value>, status: i64, say: &mut Say<'_>) {
+/// Whether mu's status and text are those of a script: `mu host exec`.
+fn passes_on(argv: &[String]) -> bool {
+    let words = argv.iter().take_while(|arg| *arg != "--").filter(|arg| !arg.starts_with('-'));
+    words.skip(1).take(2).eq(["host", "exec"])
+}
+
+fn success(envelope: &Map<String, Value>, passes_on: bool, status: i64, say: &mut Say<'_>) {
     members(envelope, &["ok", "data", "next"], "OUT-01", say);
-    if envelope["ok"] != true || status != 0 {
+    let due = if passes_on { envelope["data"]["exit_code"].as_i64().unwrap_or(1) } else { 0 };
+    if envelope["ok"] != true || status != due {
         say("OUT-01", format!("the envelope says {}, the process exits with {status}", envelope["ok"]));
     }
 }

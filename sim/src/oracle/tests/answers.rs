@@ -46,6 +46,22 @@ fn what_the_page_promises_passes() {
     assert_eq!(success(0, &next), [""; 0]);
 }
 
+#[test]
+fn a_script_has_its_own_status_and_text() {
+    let exec = |json: bool, exit: i32, stdout: &str| {
+        let ran = answer(&[], Exit::Status(exit), stdout, "");
+        let argv = ["mu", if json { "--json" } else { "-q" }, "host", "exec", "dock", "--", "--json"];
+        rules(&Ran { argv: argv.map(str::to_owned).to_vec(), ..ran })
+    };
+    let envelope = |code: &str| format!("{{\"ok\":true,\"data\":{{\"exit_code\":{code}}},\"next\":null}}\n");
+    assert_eq!(exec(false, 7, "no such thing\n"), [""; 0]);
+    assert_eq!(exec(true, 7, &envelope("7")), [""; 0]);
+    assert_eq!(exec(true, 1, &envelope("null")), [""; 0]);
+    assert_eq!(exec(true, 0, &envelope("7")), ["OUT-01"]);
+    assert_eq!(exec(true, 0, &envelope("null")), ["OUT-01"]);
+    assert_eq!(exec(true, 7, "no such thing\n"), ["OUT-03"]);
+}
+
 /// OUT-02
 #[test]
 fn an_envelope_with_another_exit_is_reported() {
