@@ -15,10 +15,16 @@ use std::time::Duration;
 
 use mu_protocol::declaration::Declaration;
 use mu_protocol::load::{self, Registration, Seam};
+use mu_protocol::messages::dated::{undated_json, with_deadline};
+use mu_protocol::messages::error::{ErrorKind, ReplyError};
+use mu_protocol::messages::method::{AnyResult, Call, Method};
+use mu_protocol::messages::values::EpochMillis;
+use mu_protocol::outgoing;
 use mu_protocol::schema::SCHEMA_DIGEST;
 
+use crate::call_error::{CallError, Unanswered};
 use crate::os::{Env, Exec, Mono, Os, Signal};
-use crate::session::{Cause, Ending, Expected, Process, Session, Status};
+use crate::session::{Answer, Cause, Ending, Expected, NotSent, Process, Request, Session, Status};
 use crate::start_error::Failure;
 pub use crate::start_error::StartError;
 use crate::trust;
@@ -38,6 +44,9 @@ pub const LOCAL_ONLY: [&str; 9] = [
 
 /// Pauses between tries while the executable is being written to (`ETXTBSY`); about one second in all.
 const BUSY_PAUSES_MS: [u64; 7] = [10, 20, 50, 100, 200, 300, 300];
+
+/// Pauses before the repeats of a call that was answered with `retryable`; there are no more than these (ERR-01, A-28).
+const RETRY_PAUSES_MS: [u64; 3] = [200, 500, 1000];
 
 /// Which plugin to start and what it must be.
 #[derive(Clone, Debug)]
@@ -78,9 +87,17 @@ struct Inner<O: Os> {
     /// Request ids never repeat within an invocation, restarts included.
     next_id: u64,
     signal: Option<Signal>,
+    /// Calls that have ended and whose makers have not looked yet.
+    ended: BTreeMap<u64, Ended>,
     /// A verb gave the driver work since it was last polled.
     touched: bool,
     waiting: Vec<Waker>,
+}
+
+/// How a call ended.
+enum Ended {
+    Answer(Answer),
+    Unanswered(Box<Ending>),
 }
 
 struct Plugin<O: Os> {
@@ -117,8 +134,14 @@ impl<O: Os> Default for Plugin<O> {
 impl<O: Os> Invocation<O> {
     /// A run with no plugin started.
     pub fn new(os: O) -> Self {
-        let inner =
-            Inner { plugins: BTreeMap::new(), next_id: 1, signal: None, touched: false, waiting: Vec::new() };
+        let inner = Inner {
+            plugins: BTreeMap::new(),
+            next_id: 1,
+            signal: None,
+            ended: BTreeMap::new(),
+            touched: false,
+            waiting: Vec::new(),
+        };
         Invocation { os, inner: Rc::new(RefCell::new(inner)) }
     }
 
@@ -196,6 +219,37 @@ impl<O: Os> Invocation<O> {
                 ..
             }) => Ok(declaration),
             Err(ending) => Err(StartError::from_ending(&ending)),
+        }
+    }
+
+    /// Asks a plugin, which is started when it does not run (HSK-09, TMO-10), and waits for the end of the call. An answer of
+    /// kind `retryable` is followed by the same parameters again, at most three times (ERR-01, CALL-03). A call whose
+    /// future is dropped is cancelled (TMO-04, TMO-08).
+    ///
+    /// # Errors
+    /// Says why there is no result, and whether what was asked for may have happened all the same. A call that has no
+    /// answer `budget` after it was made stops the plugin; the group of that process is empty when this returns.
+    pub async fn call<C: Call>(
+        &self,
+        start: &Start,
+        call: &C,
+        budget: Duration,
+    ) -> Result<C::Result, CallError> {
+        let params = undated_json(call);
+        // What cannot fit with the shortest of ids needs no plugin.
+        self.line(1, C::METHOD, &params, budget)?;
+        let mut pauses = RETRY_PAUSES_MS.iter();
+        loop {
+            self.start(start.clone()).await?;
+            let error = match self.send(&start.name, C::METHOD, &params, budget).await? {
+                Ok(result) => return Ok(C::result(result).expect("it was read by its method")),
+                Err(error) => error,
+            };
+            let pause = if error.kind == ErrorKind::Retryable { pauses.next() } else { None };
+            let Some(pause) = pause else { return Err(CallError::Refused(C::METHOD, error)) };
+            if self.sleep_until(self.os.now() + Duration::from_millis(*pause)).await.is_err() {
+                return Err(CallError::Refused(C::METHOD, error));
+            }
         }
     }
 
@@ -313,6 +367,52 @@ impl<O: Os> Invocation<O> {
         inner.touched = true;
     }
 
+    /// The request line, with a deadline that counts from now.
+    fn line(&self, id: u64, method: Method, params: &str, budget: Duration) -> Result<Vec<u8>, CallError> {
+        let wall = u64::try_from(self.os.wall().0).unwrap_or(0);
+        let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
+        let deadline = EpochMillis::new(wall.saturating_add(budget)).unwrap_or(EpochMillis::MAX);
+        outgoing::request(id, method.as_str(), &with_deadline(params, deadline))
+            .map_err(|error| CallError::TooLong(method, error))
+    }
+
+    /// One send of a call, to a plugin that was ready a moment ago.
+    async fn send(
+        &self,
+        name: &str,
+        method: Method,
+        params: &str,
+        budget: Duration,
+    ) -> Result<Result<AnyResult, ReplyError>, CallError> {
+        let id = {
+            let mut inner = self.inner.borrow_mut();
+            let id = inner.next_id;
+            inner.next_id += 1;
+            id
+        };
+        let request = Request {
+            method,
+            line: self.line(id, method, params, budget)?,
+            deadline: self.os.now() + budget,
+        };
+        self.with(name, |plugin| match &mut plugin.process {
+            Some(process) => {
+                process.session().call(id, request);
+                Ok(())
+            }
+            None => Err(CallError::NotSent(method, NotSent::Gone)),
+        })?;
+        let _cancel = CancelOnDrop { invocation: self, name, id };
+        match self.until(|inner| inner.ended.remove(&id)).await {
+            Ended::Answer(Answer::Result(result)) => Ok(Ok(result)),
+            Ended::Answer(Answer::Error(error)) => Ok(Err(error)),
+            Ended::Answer(Answer::NotSent(why)) => Err(CallError::NotSent(method, why)),
+            Ended::Unanswered(ending) => {
+                Err(CallError::Unanswered(Box::new(Unanswered { id, method, budget, ending: *ending })))
+            }
+        }
+    }
+
     fn stop_all(&self, cause: Cause) {
         let now = self.os.now();
         for plugin in self.inner.borrow_mut().plugins.values_mut() {
@@ -362,7 +462,8 @@ impl<O: Os> Invocation<O> {
         moved |= self.each(|process| process.poll_timer(&self.os, cx));
         if moved {
             let mut inner = self.inner.borrow_mut();
-            inner.plugins.values_mut().for_each(Plugin::note_end);
+            let Inner { plugins, ended, .. } = &mut *inner;
+            plugins.values_mut().for_each(|plugin| plugin.note_ends(ended));
             inner.wake();
         }
         moved
@@ -412,15 +513,38 @@ impl<O: Os> Plugin<O> {
         Some(ruling.map(|()| declaration.clone()).map_err(StartError::Refused))
     }
 
-    /// Takes leave of a process that has ended. One that broke, or that a load rule refused, was the last of this
-    /// invocation (TRN-20, A-71).
-    fn note_end(&mut self) {
-        let Some(ending) = self.process.as_ref().and_then(Process::ending) else { return };
+    /// Takes in the calls that have ended, and takes leave of a process that has. One that broke, or that a load rule
+    /// refused, was the last of this invocation (TRN-20, A-71).
+    fn note_ends(&mut self, ended: &mut BTreeMap<u64, Ended>) {
+        let Some(process) = &mut self.process else { return };
+        ended.extend(process.session().answers().map(|(id, answer)| (id, Ended::Answer(answer))));
+        let Some(ending) = process.ending() else { return };
         self.process = None;
         if matches!(ending.cause, Cause::Refused(_) | Cause::Broken(_)) {
             self.refused = Some(StartError::from_ending(&ending));
         }
+        let unanswered =
+            ending.unanswered.iter().map(|id| (*id, Ended::Unanswered(Box::new(ending.clone()))));
+        ended.extend(unanswered);
         self.ended = Some(ending);
+    }
+}
+
+/// Gives a call up when whoever made it is gone.
+struct CancelOnDrop<'a, O: Os> {
+    invocation: &'a Invocation<O>,
+    name: &'a str,
+    id: u64,
+}
+
+impl<O: Os> Drop for CancelOnDrop<'_, O> {
+    fn drop(&mut self) {
+        let now = self.invocation.os.now();
+        self.invocation.with(self.name, |plugin| {
+            if let Some(process) = &mut plugin.process {
+                process.session().cancel(now, self.id);
+            }
+        });
     }
 }
 

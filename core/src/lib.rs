@@ -7,11 +7,14 @@
 //! - [`trust`]: the checks on a plugin's file
 //! - [`invocation`]: one run of mu with the plugins it has started
 //! - [`session`]: one plugin process as a state machine; [`start_error`]: why there is none
+//! - [`call_error`]: why a call has no result; [`deadlines`]: how long each may take
 //!
 //! [`run`] is the whole of mu: argv in, exit code out.
 
+pub mod call_error;
 pub mod cli;
 mod crash;
+pub mod deadlines;
 pub mod invocation;
 pub mod os;
 pub mod session;

@@ -86,7 +86,11 @@ impl StartError {
                 let Ending { stdout_bytes, late_bytes, .. } = *ending;
                 Failure::Silent { stdout_bytes, late_bytes, stderr }
             }
-            Cause::StdoutClosed | Cause::LeaderExited | Cause::Done => Failure::Ended {
+            Cause::StdoutClosed
+            | Cause::LeaderExited
+            | Cause::Done
+            | Cause::Deadline { .. }
+            | Cause::Cancelled { .. } => Failure::Ended {
                 stdout_closed: matches!(ending.cause, Cause::StdoutClosed),
                 exit: ending.exit,
                 killed: ending.grace_over,
@@ -204,7 +208,7 @@ impl fmt::Display for Failure {
 }
 
 /// A signal by its number and, for those with one number on every Unix, its name.
-fn signal_name(number: i32) -> String {
+pub(crate) fn signal_name(number: i32) -> String {
     let name = match number {
         1 => "SIGHUP",
         2 => "SIGINT",

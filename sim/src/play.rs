@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::Violation;
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{Scenario, Step, WorldAt};
 use crate::trace::Digest;
-use crate::world::{AtCall, Cannot, Executables, Outcome, Real, Run, Simulated, World};
+use crate::world::{AtCall, Cannot, ClockChange, Executables, Outcome, Real, Run, Simulated, World};
 
 /// Something that did not come out as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,6 +203,9 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         world.install(name, &table.file)?;
         world.set_plan(name, plan(name, table, &scenario.faults)?)?;
     }
+    if scenario.steps.iter().any(Step::uses_repo) {
+        world.make_repo()?;
+    }
     let mut plugins = scenario.plugins.clone();
     let mut faults: &[Fault] = &scenario.faults;
     let mut findings = Vec::new();
@@ -266,6 +269,9 @@ fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     if let Some(db) = step.db {
         world.set_db(db)?;
     }
+    if let Some(repo) = &step.repo {
+        world.set_fetch_head(&repo.fetch_head)?;
+    }
     if let Some(ms) = step.advance_ms {
         world.advance(Duration::from_millis(ms));
     }
@@ -278,9 +284,15 @@ fn run(step: &Step, argv: Vec<String>) -> Run {
         argv,
         env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
+        clocks: step.world.iter().map(|one| (ms(one.at_ms), clock_change(one))).collect(),
         at_call: step.kill_at_call.map(AtCall::Kill).or(step.panic_at_call.map(AtCall::Panic)),
         stdout_closed_after: step.stdout_closed.then_some(0),
     }
+}
+
+fn clock_change(change: &WorldAt) -> ClockChange {
+    let suspend = || ClockChange::Suspend(Duration::from_millis(change.suspend_ms.unwrap_or(0)));
+    change.wall_step_ms.map_or_else(suspend, ClockChange::StepWall)
 }
 
 fn differences(
@@ -311,6 +323,10 @@ fn differences(
         if starts as u32 != *wanted {
             all.push(format!("{plugin} was started {starts} times, not {wanted}"));
         }
+    }
+    if step.fetch_head.is_some() {
+        let held = world.fetch_head().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        all.extend(step.fetch_head_mismatch(held.as_deref()));
     }
     for wire in &step.wire {
         let since = before[&wire.plugin];

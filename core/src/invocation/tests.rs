@@ -10,6 +10,8 @@ use crate::crash::caught;
 use crate::os::{ChildPipe, Exit, FileKind};
 use crate::testing::{FakeOs, Heard, Script, answer, file, sound};
 
+mod calls;
+
 const BOX: &str = "/opt/mu-plugin-box";
 
 /// A machine on which `box` is a program.

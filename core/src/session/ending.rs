@@ -5,6 +5,8 @@ use std::fmt;
 use mu_protocol::declaration::Declaration;
 use mu_protocol::invalid::InvalidMessage;
 use mu_protocol::load::LoadRefusal;
+use mu_protocol::messages::method::Method;
+use mu_protocol::objects::Mismatch;
 
 use crate::os::{Exit, Signal};
 
@@ -21,10 +23,34 @@ pub enum Cause {
     Broken(Break),
     /// It did not answer `initialize` in time (HSK-08).
     HandshakeDeadline,
+    /// It did not answer this call in time (TMO-04).
+    Deadline {
+        /// The call's id.
+        id: u64,
+        /// What was asked.
+        method: Method,
+    },
+    /// The verb gave this call up when it had been sent (TMO-04).
+    Cancelled {
+        /// The call's id.
+        id: u64,
+        /// What was asked.
+        method: Method,
+    },
     /// It closed its stdout.
     StdoutClosed,
     /// Its leader exited.
     LeaderExited,
+}
+
+impl Cause {
+    /// The call that brought the stop about.
+    pub fn call(&self) -> Option<u64> {
+        match self {
+            Cause::Deadline { id, .. } | Cause::Cancelled { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// An invalid message: which line of the plugin's stdout, and what is wrong with it. Never holds content.
@@ -47,6 +73,15 @@ impl fmt::Display for Break {
 pub enum BreakReason {
     /// Wrong in itself.
     Invalid(InvalidMessage),
+    /// A reply whose result or error has not the shape that its method answers with.
+    Misshapen {
+        /// What was asked.
+        method: Method,
+        /// Offset in bytes from the start of the line.
+        at: usize,
+        /// What is wrong.
+        mismatch: Mismatch,
+    },
     /// A reply whose id no pending request has (TRN-16).
     NoSuchCall {
         /// The id it carried.
@@ -60,6 +95,9 @@ impl fmt::Display for BreakReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BreakReason::Invalid(invalid) => invalid.fmt(f),
+            BreakReason::Misshapen { method, at, mismatch } => {
+                write!(f, "byte {at}: the answer to {method} is off the schema: {} (TRN-15)", mismatch.fault)
+            }
             BreakReason::NoSuchCall { id } => {
                 write!(f, "a reply with id {id}, which no pending request has (TRN-16)")
             }
@@ -89,6 +127,8 @@ pub struct Ending {
     pub first_bytes: Vec<u8>,
     /// What it declared, when that had passed the load rules.
     pub declaration: Option<Declaration>,
+    /// Calls that were sent and never answered, `initialize` among them (TRN-19, TMO-09).
+    pub unanswered: Vec<u64>,
     /// The first line of its stderr.
     pub stderr: StderrLine,
 }

@@ -6,15 +6,20 @@
 //! table of calls. [`drive`] is the one place that joins it to a real or simulated process.
 //!
 //! ```text
-//! start ── Handshaking ── valid answer ──> Ready ── stop, break, EOF ──> Stopping ── group empty ──> Ended
-//!              └──── refusal, break, deadline, EOF, stop ──────────────────^
+//! start ── Handshaking ── valid answer ──> Ready ── stop, break, EOF, deadline ──> Stopping ── group empty ──> Ended
+//!              └──── refusal, break, EOF, deadline, stop ─────────────────────────────^
 //! ```
 //!
+//! Calls are made while it is ready, any number at once, and answered in any order. Each ends exactly once: with what
+//! the plugin answered, as not sent, or as unanswered, which is known when the group is empty.
+//!
+//! - `call`: what is asked for, and how it ends
 //! - `outbox`: whole lines waiting for the pipe; knows which of them were begun
 //! - `timer`: what fires when
 //! - `ending`: why and how a process ended
 //! - `drive`: the loop over an [`crate::os::Child`]
 
+mod call;
 mod drive;
 mod ending;
 mod outbox;
@@ -30,10 +35,12 @@ use mu_protocol::declaration::Declaration;
 use mu_protocol::envelope::{self, Body, Incoming};
 use mu_protocol::line::LineSplitter;
 use mu_protocol::load::{self, Registration, Seam};
+use mu_protocol::messages::method::Method;
 use mu_protocol::outgoing;
 
 use crate::os::{Exit, Mono};
 
+pub use call::{Answer, NotSent, Request};
 pub use drive::Process;
 pub use ending::{Break, BreakReason, Cause, Ending, StderrLine};
 use outbox::Outbox;
@@ -99,9 +106,10 @@ enum State {
 }
 
 /// A request that has no answer yet.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Pending {
     Initialize,
+    Call { method: Method, deadline: Mono },
 }
 
 /// The machine. See the module's text for how it is used.
@@ -113,6 +121,7 @@ pub struct Session {
     splitter: LineSplitter,
     outbox: Outbox,
     pending: BTreeMap<u64, Pending>,
+    answers: VecDeque<(u64, Answer)>,
     timers: Timers,
     actions: VecDeque<Action>,
     stdin_open: bool,
@@ -141,6 +150,7 @@ impl Session {
             splitter: LineSplitter::new(),
             outbox,
             pending: BTreeMap::from([(id, Pending::Initialize)]),
+            answers: VecDeque::new(),
             timers,
             actions: VecDeque::new(),
             stdin_open: true,
@@ -198,9 +208,11 @@ impl Session {
         }
     }
 
-    /// Nobody reads the plugin's stdin any more. What was begun stays sent and unanswered (A-73).
+    /// Nobody reads the plugin's stdin any more. What was begun stays sent and unanswered (A-73), what was not is never
+    /// sent.
     pub fn write_failed(&mut self) {
-        self.outbox.clear();
+        let unsent = self.outbox.clear();
+        self.never_sent(&unsent, &NotSent::StdinClosed);
         if matches!(self.state, State::Farewell(_)) {
             self.end_farewell();
         }
@@ -216,39 +228,77 @@ impl Session {
         let mut rest = bytes;
         // While it stops, a plugin may write what it likes; it is read so that the plugin does not block (A-03).
         while matches!(self.state, State::Handshaking | State::Ready) {
-            let broken = match self.splitter.next(&mut rest) {
+            let read = match self.splitter.next(&mut rest) {
                 None => return,
-                Some(Err(invalid)) => Some(BreakReason::Invalid(invalid)),
-                Some(Ok(line)) => match envelope::parse(line) {
-                    Err(invalid) => Some(BreakReason::Invalid(invalid)),
-                    Ok(Incoming::Notification { .. }) => Some(BreakReason::NoSuchWatch),
-                    // A request that still waits for the pipe cannot have an answer (TRN-16).
-                    Ok(Incoming::Reply { id, .. }) if self.outbox.holds_unsent(id) => {
-                        Some(BreakReason::NoSuchCall { id })
-                    }
-                    Ok(Incoming::Reply { id, body }) => match self.pending.remove(&id) {
-                        None => Some(BreakReason::NoSuchCall { id }),
-                        Some(Pending::Initialize) => {
-                            let judged = judge(&self.expected, &body);
-                            self.timers.clear(Timer::Handshake);
-                            match judged {
-                                Ok(declaration) => {
-                                    self.declaration = Some(declaration);
-                                    self.state = State::Ready;
+                Some(Err(invalid)) => Err(BreakReason::Invalid(invalid)),
+                Some(Ok(line)) => envelope::parse(line).map_err(BreakReason::Invalid).and_then(|message| {
+                    match message {
+                        Incoming::Notification { .. } => Err(BreakReason::NoSuchWatch),
+                        Incoming::Reply { id, body } => {
+                            // A request that still waits for the pipe cannot have an answer (TRN-16).
+                            let pending = self.pending.get(&id).filter(|_| !self.outbox.holds_unsent(id));
+                            match pending {
+                                None => Err(BreakReason::NoSuchCall { id }),
+                                Some(Pending::Initialize) => {
+                                    Ok((id, Read::Judged(judge(&self.expected, &body))))
                                 }
-                                Err(refusal) => self.begin_stop(now, Cause::Refused(refusal)),
+                                Some(Pending::Call { method, .. }) => {
+                                    call::read(*method, line, &body).map(|answer| (id, Read::Answer(answer)))
+                                }
                             }
-                            None
                         }
-                    },
-                },
+                    }
+                }),
             };
             self.lines += 1;
-            if let Some(reason) = broken {
-                let line = self.lines;
-                self.begin_stop(now, Cause::Broken(Break { line, reason }));
+            match read {
+                Ok((id, read)) => {
+                    self.pending.remove(&id);
+                    match read {
+                        Read::Answer(answer) => self.answers.push_back((id, answer)),
+                        Read::Judged(Ok(declaration)) => {
+                            self.declaration = Some(declaration);
+                            self.state = State::Ready;
+                        }
+                        Read::Judged(Err(refusal)) => self.begin_stop(now, Cause::Refused(refusal)),
+                    }
+                    self.watch_deadlines();
+                }
+                Err(reason) => {
+                    let line = self.lines;
+                    self.begin_stop(now, Cause::Broken(Break { line, reason }));
+                }
             }
         }
+    }
+
+    /// Asks the plugin. `id` must be unused in this invocation. The answer comes through [`Session::answers`], at once
+    /// when the plugin is not ready.
+    pub fn call(&mut self, id: u64, request: Request) {
+        if !matches!(self.state, State::Ready) {
+            self.answers.push_back((id, Answer::NotSent(NotSent::Gone)));
+            return;
+        }
+        self.pending.insert(id, Pending::Call { method: request.method, deadline: request.deadline });
+        self.outbox.push(Some(id), request.line);
+        self.watch_deadlines();
+    }
+
+    /// Gives up a call. One of which nothing was written is never sent (TMO-08); one that was stops the plugin (TMO-04);
+    /// one that has ended stays as it is.
+    pub fn cancel(&mut self, now: Mono, id: u64) {
+        let Some(Pending::Call { method, .. }) = self.pending.get(&id).copied() else { return };
+        if self.outbox.remove_unsent(id) {
+            self.never_sent(&[id], &NotSent::Cancelled);
+        } else {
+            self.stop(now, Cause::Cancelled { id, method });
+        }
+    }
+
+    /// Calls that have ended since the last time, in order. Those that have no answer when the group is empty are named by
+    /// [`Ending::unanswered`].
+    pub fn answers(&mut self) -> impl Iterator<Item = (u64, Answer)> {
+        self.answers.drain(..)
     }
 
     /// The plugin closed its stdout (A-72).
@@ -291,6 +341,7 @@ impl Session {
             self.timers.clear(timer);
             match timer {
                 Timer::Handshake => self.begin_stop(now, Cause::HandshakeDeadline),
+                Timer::Deadline => self.give_up_overdue(now),
                 Timer::Grace => {
                     self.end_farewell();
                     if let State::Grace(cause) = &mut self.state {
@@ -310,20 +361,70 @@ impl Session {
         }
     }
 
-    /// PRC-07: a cancel for each pending call, `shutdown`, the end of stdin, one grace, the kill.
+    /// Calls whose deadline has passed: those of which nothing was written are never sent (TMO-08), any other stops the
+    /// plugin (TMO-04).
+    fn give_up_overdue(&mut self, now: Mono) {
+        let overdue: Vec<(u64, Method)> = self
+            .pending
+            .iter()
+            .filter_map(|(id, pending)| match pending {
+                Pending::Call { method, deadline } if *deadline <= now => Some((*id, *method)),
+                _ => None,
+            })
+            .collect();
+        for (id, method) in overdue {
+            if self.outbox.remove_unsent(id) {
+                self.never_sent(&[id], &NotSent::Overdue);
+            } else {
+                self.stop(now, Cause::Deadline { id, method });
+            }
+        }
+        self.watch_deadlines();
+    }
+
+    fn never_sent(&mut self, ids: &[u64], why: &NotSent) {
+        for id in ids {
+            if let Some(Pending::Call { .. }) = self.pending.get(id) {
+                self.pending.remove(id);
+                self.answers.push_back((*id, Answer::NotSent(why.clone())));
+            }
+        }
+        self.watch_deadlines();
+    }
+
+    /// Sets the timers by what is pending.
+    fn watch_deadlines(&mut self) {
+        if !matches!(self.state, State::Handshaking) {
+            self.timers.clear(Timer::Handshake);
+        }
+        let deadlines = self.pending.values().filter_map(|pending| match pending {
+            Pending::Call { deadline, .. } => Some(*deadline),
+            Pending::Initialize => None,
+        });
+        match deadlines.min() {
+            Some(at) if matches!(self.state, State::Ready) => self.timers.set(Timer::Deadline, at),
+            _ => self.timers.clear(Timer::Deadline),
+        }
+    }
+
+    /// PRC-07: a cancel for each pending call, `shutdown`, the end of stdin, one grace, the kill. The call that is the
+    /// cause is cancelled first (TMO-04).
     fn begin_stop(&mut self, now: Mono, cause: Cause) {
-        self.timers.clear(Timer::Handshake);
-        self.timers.set(Timer::Grace, now + GRACE);
-        self.state = State::Farewell(cause);
+        let first = cause.call();
         let half_a_line = self.outbox.front_is_begun();
         let unsent = self.outbox.clear();
-        self.pending.retain(|id, _| !unsent.contains(id)); // TMO-08: never sent, nothing to cancel
+        self.never_sent(&unsent, &NotSent::Stopped(Box::new(cause.clone())));
+        self.pending.retain(|id, _| !unsent.contains(id)); // an `initialize` that was never written
+        self.timers.set(Timer::Grace, now + GRACE);
+        self.state = State::Farewell(cause);
+        self.watch_deadlines();
         if half_a_line || !self.stdin_open {
             self.end_farewell(); // A-73: nothing is written behind half a line
             return;
         }
-        for id in self.pending.keys() {
-            self.outbox.push(None, outgoing::cancel(*id));
+        let others = self.pending.keys().copied().filter(|id| Some(*id) != first);
+        for id in first.into_iter().chain(others) {
+            self.outbox.push(None, outgoing::cancel(id));
         }
         self.outbox.push(None, outgoing::shutdown());
     }
@@ -342,7 +443,6 @@ impl Session {
         let (Some(exit), true, true) = (self.exit, self.group_empty, self.drained) else { return };
         let State::Killed(cause) = &mut self.state else { return };
         let cause = std::mem::replace(cause, Cause::Done);
-        self.pending.clear();
         self.actions.push_back(Action::Reap);
         self.state = State::Ended(Box::new(Ending {
             cause,
@@ -353,9 +453,16 @@ impl Session {
             lines: self.lines,
             first_bytes: std::mem::take(&mut self.first_bytes),
             declaration: self.declaration.take(),
+            unanswered: std::mem::take(&mut self.pending).into_keys().collect(),
             stderr: StderrLine::default(),
         }));
     }
+}
+
+/// A valid reply, to `initialize` or to a call.
+enum Read {
+    Judged(Result<Declaration, load::LoadRefusal>),
+    Answer(Answer),
 }
 
 fn judge(expected: &Expected, body: &Body<'_>) -> Result<Declaration, load::LoadRefusal> {

@@ -40,6 +40,14 @@ impl Outbox {
         self.lines.iter().any(|line| line.request == Some(request) && line.written == 0)
     }
 
+    /// Takes out this request, unless it was begun; whether it was here and unsent.
+    pub(super) fn remove_unsent(&mut self, request: u64) -> bool {
+        let unsent = |line: &Line| line.request == Some(request) && line.written == 0;
+        let count = self.lines.len();
+        self.lines.retain(|line| !unsent(line));
+        self.lines.len() < count
+    }
+
     pub(super) fn advance(&mut self, count: usize) {
         let line = self.lines.front_mut().expect("only an offered line is written");
         line.written += count;

@@ -3,6 +3,8 @@
 use super::*;
 use mu_protocol::schema::SCHEMA_DIGEST;
 
+mod calls;
+
 /// A session with a hand-made clock; collects what it asks for.
 struct Rig {
     now: Mono,

@@ -7,11 +7,13 @@ use crate::os::Mono;
 pub(super) enum Timer {
     /// `initialize` has had no answer for ten seconds (HSK-08).
     Handshake,
+    /// The earliest deadline of a call is here (TMO-04).
+    Deadline,
     /// The stop sequence began one grace ago and the group is not empty (PRC-07).
     Grace,
 }
 
-const ALL: [Timer; 2] = [Timer::Handshake, Timer::Grace];
+const ALL: [Timer; 3] = [Timer::Handshake, Timer::Deadline, Timer::Grace];
 
 /// At most one due time for each timer.
 #[derive(Debug, Default)]
