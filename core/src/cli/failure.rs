@@ -64,6 +64,8 @@ kinds! {
     StillReferenced = "still-referenced", 4;
     /// A newer mu wrote the database.
     DatabaseNewer = "database-newer", 4;
+    /// The system lacks what mu starts with.
+    MachineUnusable = "machine-unusable", 5;
     /// The plugin did not get as far as a declaration.
     PluginFailed = "plugin-failed", 5;
     /// Another process kept the database locked.
@@ -167,6 +169,7 @@ impl From<StoreError> for Failure {
             StoreError::NotADatabase { .. }
             | StoreError::Foreign { .. }
             | StoreError::Damaged { .. }
+            | StoreError::Rejected { .. }
             | StoreError::BadRow { .. } => Kind::DatabaseDamaged,
             StoreError::NotAFile { .. }
             | StoreError::Unreachable { .. }
@@ -176,10 +179,15 @@ impl From<StoreError> for Failure {
             | StoreError::Full { .. }
             | StoreError::Failed { .. } => Kind::DatabaseUnusable,
             StoreError::TooLong => Kind::QueryTooLong,
-            StoreError::Rejected { .. } => Kind::BadSql,
             StoreError::Interrupted(_) => Kind::Interrupted,
         };
-        Failure::new(kind, error.to_string())
+        let failure = Failure::new(kind, error.to_string());
+        match &error {
+            StoreError::BadRow { table: "plugins", row, .. } => {
+                failure.or_else([command(["mu", "plugin", "rm", row])])
+            }
+            _ => failure,
+        }
     }
 }
 
