@@ -27,9 +27,12 @@ mod testing;
 pub mod trust;
 pub mod verbs;
 
+use std::ffi::OsString;
+use std::io;
+
 use crate::cli::args::{self, Request};
 use crate::cli::failure::{Failure, Kind};
-use crate::cli::output::{Output, render};
+use crate::cli::output::{Output, Printed, render};
 use crate::cli::print::{note, print};
 use crate::crash::{Crash, caught};
 use crate::invocation::Invocation;
@@ -72,6 +75,15 @@ async fn answer<O: Os>(os: &O) -> u8 {
         Ok(exit) => exit,
         Err(signal) => die(os, signal),
     }
+}
+
+/// What to print when the machine does not let mu start with the command line `argv`.
+pub fn not_started(argv: &[OsString], error: &io::Error) -> Printed {
+    let (json, _) = args::parse(argv);
+    let message = format!(
+        "the system does not let mu start: {error}; see that /proc is there and `ulimit -n` is not small"
+    );
+    render(Err(Failure::new(Kind::MachineUnusable, message)), json)
 }
 
 /// Runs the verb with the plugins it starts. A panic, of the verb or of what drives the plugins, kills all groups at once

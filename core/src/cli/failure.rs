@@ -78,6 +78,8 @@ kinds! {
     NoFetchTemplate = "no-fetch-template", 4;
     /// A newer mu wrote the database.
     DatabaseNewer = "database-newer", 4;
+    /// The system lacks what mu starts with.
+    MachineUnusable = "machine-unusable", 5;
     /// The plugin did not get as far as a declaration.
     PluginFailed = "plugin-failed", 5;
     /// A script or a request is longer than may be; nothing was sent.
@@ -214,6 +216,7 @@ impl From<StoreError> for Failure {
             StoreError::NotADatabase { .. }
             | StoreError::Foreign { .. }
             | StoreError::Damaged { .. }
+            | StoreError::Rejected { .. }
             | StoreError::BadRow { .. } => Kind::DatabaseDamaged,
             StoreError::NotAFile { .. }
             | StoreError::Unreachable { .. }
@@ -223,10 +226,15 @@ impl From<StoreError> for Failure {
             | StoreError::Full { .. }
             | StoreError::Failed { .. } => Kind::DatabaseUnusable,
             StoreError::TooLong => Kind::QueryTooLong,
-            StoreError::Rejected { .. } => Kind::BadSql,
             StoreError::Interrupted(_) => Kind::Interrupted,
         };
-        Failure::new(kind, error.to_string())
+        let failure = Failure::new(kind, error.to_string());
+        match &error {
+            StoreError::BadRow { table: "plugins", row, .. } => {
+                failure.or_else([command(["mu", "plugin", "rm", row])])
+            }
+            _ => failure,
+        }
     }
 }
 

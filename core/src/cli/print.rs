@@ -71,7 +71,8 @@ pub async fn print<O: Os>(os: &O, printed: &Printed) -> Result<u8, Signal> {
         Ok(()) | Err(WriteError::Closed) => Ok(printed.exit),
         Err(WriteError::Interrupted(signal)) => Err(signal),
         Err(WriteError::Failed(error)) => {
-            let line = format!("cannot write to standard output: {error}; nothing else went wrong");
+            let all_else = if printed.exit == 0 { "; nothing else went wrong" } else { "" };
+            let line = format!("cannot write to standard output: {error}{all_else}");
             match note(os, &line).await {
                 Err(WriteError::Interrupted(signal)) => Err(signal),
                 _ => Ok(printed.exit.max(1)),
