@@ -233,6 +233,9 @@ impl From<StoreError> for Failure {
             StoreError::BadRow { table: "plugins", row, .. } => {
                 failure.or_else([command(["mu", "plugin", "rm", row])])
             }
+            StoreError::BadRow { table: "host_profiles", row, .. } => {
+                failure.or_else([command(["mu", "host", "rm", row])])
+            }
             _ => failure,
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use mu_protocol::messages::values::{AbsolutePath, CommitId};
 
+use crate::cli::text;
 use crate::os::{FileKind, Os};
 
 /// How much of a `.git` file or a FETCH_HEAD is read: more than their first line has.
@@ -21,19 +22,19 @@ pub struct Repository {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryError {
     /// No directory has that path.
-    #[error("{} is no directory; name the repository with --repo", .0.display())]
+    #[error("{} is no directory; name the repository with --repo", shown(.0))]
     NoDirectory(PathBuf),
     /// Neither it nor any directory above it is a repository.
-    #[error("neither {} nor a directory above it is a git repository; name one with --repo", .0.display())]
+    #[error("neither {} nor a directory above it is a git repository; name one with --repo", shown(.0))]
     NotFound(PathBuf),
     /// Its path cannot be told to a plugin.
-    #[error("the path of the repository {} is not UTF-8; rename it", .0.display())]
+    #[error("the path of the repository {} is not UTF-8; rename it", shown(.0))]
     NotUtf8(PathBuf),
     /// A `.git` file that does not say where the repository is.
-    #[error("{} does not say `gitdir: ` and a directory; run git there to see what it needs", .0.display())]
+    #[error("{} does not say `gitdir: ` and a directory; run git there to see what it needs", shown(.0))]
     BadGitFile(PathBuf),
     /// A file of it cannot be looked at, read or deleted.
-    #[error("{} cannot be used: {reason}; check its owner and mode", .path.display())]
+    #[error("{} cannot be used: {reason}; check its owner and mode", shown(.path))]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -128,6 +129,10 @@ fn kind<O: Os>(os: &O, path: &Path) -> Result<Option<FileKind>, RepositoryError>
         }
         Err(error) => Err(unusable(path, &error)),
     }
+}
+
+fn shown(path: &Path) -> String {
+    text::path(&path.to_string_lossy())
 }
 
 fn unusable(path: &Path, error: &io::Error) -> RepositoryError {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::output::Row;
 use crate::os::EpochMs;
-use crate::store::{StoreError, Tx};
+use crate::store::{Named, StoreError, Tx};
 use crate::verbs::name::{HostName, PluginName};
 
 /// A host whose link is a plugin.
@@ -71,15 +71,15 @@ fn typed(tx: Tx<'_>, row: Raw) -> Result<Host, StoreError> {
     })
 }
 
-/// All hosts, by name.
+/// All hosts with their names and in the order of these.
 ///
 /// # Errors
-/// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
-pub fn all(tx: Tx<'_>) -> Result<Vec<Host>, StoreError> {
+/// What SQLite reports.
+pub fn all(tx: Tx<'_>) -> Result<Named<Host>, StoreError> {
     let mut statement =
         tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM host_profiles ORDER BY name")))?;
     let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
-    rows.into_iter().map(|row| typed(tx, row)).collect()
+    Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
 }
 
 /// The names of all hosts, in order.
@@ -94,7 +94,7 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// One host.
 ///
 /// # Errors
-/// As [`all`].
+/// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &HostName) -> Result<Option<Host>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM host_profiles WHERE name = ?1");
     let row = tx.sql(tx.db.query_row(&sql, [name.as_str()], raw).optional())?;

@@ -38,6 +38,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// … up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// The rows of a table with their names; [`StoreError::BadRow`] stands for one that mu did not write.
+pub type Named<T> = Vec<(String, Result<T, StoreError>)>;
+
 /// What to do about a database that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::output::Row;
 use crate::os::EpochMs;
-use crate::store::{StoreError, Tx};
+use crate::store::{Named, StoreError, Tx};
 
 /// A registered plugin.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,11 +90,11 @@ fn typed(tx: Tx<'_>, (name, argv, declaration, added_at, declared_at): Raw) -> R
     Ok(Plugin { name, argv, declaration, added_at: EpochMs(added_at), declared_at: EpochMs(declared_at) })
 }
 
-/// All plugins with their names and in the order of these; [`StoreError::BadRow`] stands for one that mu did not write.
+/// All plugins with their names and in the order of these.
 ///
 /// # Errors
 /// What SQLite reports.
-pub fn all(tx: Tx<'_>) -> Result<Vec<(String, Result<Plugin, StoreError>)>, StoreError> {
+pub fn all(tx: Tx<'_>) -> Result<Named<Plugin>, StoreError> {
     let mut statement = tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM plugins ORDER BY name")))?;
     let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
     Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())

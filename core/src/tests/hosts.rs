@@ -175,7 +175,12 @@ fn rm_removes_a_row_that_mu_cannot_read() {
     let os = registered(json!({"fetch": true}));
     os.run(&["host", "add", "dock", "--plugin", "box"]);
     os.connection().execute_batch("UPDATE host_profiles SET max_sessions = 5000000000").unwrap();
-    failed(&os.run(&["host", "list"]), 5, "database-damaged");
+    let list = os.run(&["host", "list", "--json"]);
+    assert_eq!(list.json()["data"]["host_profiles"], json!([{"name": "dock"}]));
+    assert!(list.err.contains("max_sessions of dock"), "{}", list.err);
+    let ran = exec(&os);
+    failed(&ran, 5, "database-damaged");
+    assert_eq!(ran.next(), ["mu host rm dock"]);
     assert_eq!(os.run(&["host", "rm", "dock"]).exit, 0);
     assert_eq!(os.run(&["host", "list"]).exit, 0);
 }

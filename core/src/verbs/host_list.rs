@@ -1,11 +1,13 @@
-//! `mu host list`: the registered hosts, by name. Starts no plugin (PRC-01), and creates no database.
+//! `mu host list`: the registered hosts, by name. Starts no plugin (PRC-01), and creates no database. Of a row that mu
+//! cannot read it shows the name, and says on standard error why and what to do.
+
+use serde_json::json;
 
 use crate::cli::failure::Failure;
-use crate::cli::output::{Data, Output};
+use crate::cli::output::{Data, Output, Row};
 use crate::invocation::Invocation;
 use crate::os::Os;
-use crate::store::hosts::{self, Host};
-use crate::store::{Missing, Store};
+use crate::store::{Missing, Store, hosts};
 
 /// Lists all hosts; with `full`, uncut.
 ///
@@ -13,12 +15,16 @@ use crate::store::{Missing, Store};
 /// Those of the database.
 pub async fn run<O: Os>(invocation: &Invocation<O>, full: bool) -> Result<Output, Failure> {
     let store = Store::open(invocation, Missing::Empty).await?;
-    let hosts = store.read(hosts::all).await?;
-    let data = Data::List {
-        table: "host_profiles",
-        rows: hosts.iter().map(Host::row).collect(),
-        more: 0,
-        cut: false,
-    };
-    Ok(Output { uncut: (!full).then(|| "mu host list --full".into()), ..Output::new(data) })
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    for (name, host) in store.read(hosts::all).await? {
+        match host {
+            Ok(host) => rows.push(host.row()),
+            Err(error) => {
+                rows.push(Row::new([("name", json!(name))]));
+                notes.push(Failure::from(error).message);
+            }
+        }
+    }
+    let data = Data::List { table: "host_profiles", rows, more: 0, cut: false };
+    Ok(Output { notes, uncut: (!full).then(|| "mu host list --full".into()), ..Output::new(data) })
 }
