@@ -40,9 +40,15 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
     let Ok(stdout) = std::str::from_utf8(&ran.stdout) else {
         return say("OUT-03", "stdout is not UTF-8".into());
     };
-    let json = ran.argv.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+    let json = ran.is_json();
+    // Its status and its output are those of the remote command; `remote` knows which.
+    let passes_on = ran.is_host("exec");
+    let is_envelope = |members: &Map<String, Value>| match passes_on && !json {
+        true => ["ok", "error", "exit"].iter().all(|name| members.contains_key(*name)),
+        false => members.contains_key("ok"),
+    };
     let envelope = match serde_json::from_str(stdout) {
-        Ok(Value::Object(members)) if members.contains_key("ok") => Some(members),
+        Ok(Value::Object(members)) if is_envelope(&members) => Some(members),
         _ => None,
     };
     match &envelope {
@@ -55,12 +61,13 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
             } else if !json {
                 say("OUT-03", "a success envelope without --json".into());
             } else {
-                success(envelope, status, &mut say);
+                success(envelope, status, passes_on, &mut say);
             }
             next(envelope, &mut say);
         }
         // It crashed while it was giving its answer.
         None if status == 1 && ran.crash => {}
+        None if passes_on && !json => {}
         None if status != 0 => say("OUT-03", format!("exit {status} without a failure envelope on stdout")),
         None if json => say("OUT-01", "--json, and stdout is not one envelope".into()),
         None => {}
@@ -104,9 +111,14 @@ fn failure(envelope: &Map<String, Value>, status: i64, say: &mut Say<'_>) {
     }
 }
 
-fn success(envelope: &Map<String, Value>, status: i64, say: &mut Say<'_>) {
+/// `passes_on`: the status is that of a remote command, or 1 if that has none.
+fn success(envelope: &Map<String, Value>, status: i64, passes_on: bool, say: &mut Say<'_>) {
     members(envelope, &["ok", "data", "next"], "OUT-01", say);
-    if envelope["ok"] != true || status != 0 {
+    let due = match envelope.get("data").filter(|_| passes_on).and_then(|data| data.get("exit_code")) {
+        Some(code) => code.as_i64().unwrap_or(1),
+        None => 0,
+    };
+    if envelope["ok"] != true || status != due {
         say("OUT-01", format!("the envelope says {}, the process exits with {status}", envelope["ok"]));
     }
 }
