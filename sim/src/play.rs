@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
-use crate::oracle::Violation;
+use crate::oracle::{Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::Digest;
@@ -150,7 +150,7 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
     }
     let traits = Traits::of(scenario);
-    let violations = world.judge(&traits.stubborn, traits.leaky);
+    let violations = world.judge(&traits.stubborn, traits.leak);
     findings.extend(violations.into_iter().map(Finding::Violation));
     let machine = world.machine();
     Ok(Played {
@@ -175,7 +175,7 @@ pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Ca
     let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
     let (mut findings, fired) = play(scenario, &mut world)?;
     let traits = Traits::of(scenario);
-    let violations = world.judge(&traits.stubborn, traits.leaky, traits.escaping);
+    let violations = world.judge(&traits.stubborn, traits.leak, traits.escaping);
     findings.extend(violations.into_iter().map(Finding::Violation));
     Ok(Played { findings, fired, ..Played::default() })
 }
@@ -184,8 +184,8 @@ pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Ca
 struct Traits {
     /// Plugins that do not end with their stdin when nobody kills them.
     stubborn: BTreeSet<String>,
-    /// One gives away its environment.
-    leaky: bool,
+    /// How far one gives away its environment.
+    leak: Leak,
     /// One leaves its group.
     escaping: bool,
 }
@@ -209,7 +209,11 @@ impl Traits {
                     | Act::AfterTimeoutMs(_)
             ),
         };
-        let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));
+        let leaks = |fault: &Fault| match fault.act {
+            Act::LeakEnvReply(_) if fault.method() == "initialize" => Leak::Stored,
+            Act::LeakEnvReply(_) | Act::LeakEnvStderr(_) => Leak::Shown,
+            _ => Leak::Nothing,
+        };
         let escapes = |act: &Act| match act {
             Act::ExitLeavingEscaped(_) => true,
             Act::LeaveChild(child) => child.group == Group::Setsid,
@@ -222,7 +226,7 @@ impl Traits {
         let by_signal = signals.filter(|one| one.what == Sig::Stop).map(|one| &one.to);
         Traits {
             stubborn: by_fault.chain(by_signal).cloned().collect(),
-            leaky: faults.iter().any(|one| is_leaky(&one.act)),
+            leak: faults.iter().map(leaks).max().unwrap_or_default(),
             escaping: faults.iter().any(|one| escapes(&one.act)),
         }
     }

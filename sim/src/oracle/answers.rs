@@ -1,6 +1,6 @@
-//! What mu printed fits how it ended, and the table of errors in `docs/cli.md`: a failure is one envelope
+//! Exit code, envelope and text agree with each other and with the published table of errors: a failure is one envelope
 //! on one line of stdout that carries the exit code, `--json` is one envelope, a text is none; each error is one line. A
-//! mu that dies of a signal says so on stderr alone. `mu host exec` passes on the output and the status of a script.
+//! mu that dies of a signal says so on stderr alone.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -40,10 +40,15 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
     let Ok(stdout) = std::str::from_utf8(&ran.stdout) else {
         return say("OUT-03", "stdout is not UTF-8".into());
     };
-    let json = ran.argv.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
-    let passes_on = passes_on(&ran.argv);
+    let json = ran.is_json();
+    // Its status and its output are those of the remote command; `remote` knows which.
+    let passes_on = ran.is_host("exec");
+    let is_envelope = |members: &Map<String, Value>| match passes_on && !json {
+        true => ["ok", "error", "exit"].iter().all(|name| members.contains_key(*name)),
+        false => members.contains_key("ok"),
+    };
     let envelope = match serde_json::from_str(stdout) {
-        Ok(Value::Object(members)) if members.contains_key("ok") => Some(members),
+        Ok(Value::Object(members)) if is_envelope(&members) => Some(members),
         _ => None,
     };
     match &envelope {
@@ -56,7 +61,7 @@ pub fn check(ran: &Ran, found: &mut Vec<Violation>) {
             } else if !json {
                 say("OUT-03", "a success envelope without --json".into());
             } else {
-                success(envelope, passes_on, status, &mut say);
+                success(envelope, status, passes_on, &mut say);
             }
             next(envelope, &mut say);
         }
@@ -106,15 +111,13 @@ fn failure(envelope: &Map<String, Value>, status: i64, say: &mut Say<'_>) {
     }
 }
 
-/// Whether mu's status and text are those of a script: `mu host exec`.
-fn passes_on(argv: &[String]) -> bool {
-    let words = argv.iter().take_while(|arg| *arg != "--").filter(|arg| !arg.starts_with('-'));
-    words.skip(1).take(2).eq(["host", "exec"])
-}
-
-fn success(envelope: &Map<String, Value>, passes_on: bool, status: i64, say: &mut Say<'_>) {
+/// `passes_on`: the status is that of a remote command, or 1 if that has none.
+fn success(envelope: &Map<String, Value>, status: i64, passes_on: bool, say: &mut Say<'_>) {
     members(envelope, &["ok", "data", "next"], "OUT-01", say);
-    let due = if passes_on { envelope["data"]["exit_code"].as_i64().unwrap_or(1) } else { 0 };
+    let due = match envelope.get("data").filter(|_| passes_on).and_then(|data| data.get("exit_code")) {
+        Some(code) => code.as_i64().unwrap_or(1),
+        None => 0,
+    };
     if envelope["ok"] != true || status != due {
         say("OUT-01", format!("the envelope says {}, the process exits with {status}", envelope["ok"]));
     }

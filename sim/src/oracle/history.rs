@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mu_core::os::{Exit, Pid};
 use serde_json::Value;
 
-use super::speech::{Saying, Speech};
+use super::shape;
+use super::speech::{Said, Saying, Speech};
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Std, Target, What};
 
 /// Virtual nanoseconds.
@@ -141,14 +142,14 @@ pub struct Wire {
 impl Wire {
     /// Whether mu had read a reply to request `id` before event number `at`.
     ///
-    /// `certain`: it was a clean one, and nothing that may have broken the plugin came before it.
+    /// `certain`: it was a sound one, and nothing that may have broken the plugin came before it.
     pub fn answered(&self, id: u64, at: usize, certain: bool) -> bool {
         for said in self.speech.said() {
             match said.what {
-                Saying::Reply { id: its, clean } if its == id && (clean || !certain) => {
+                Saying::Reply { id: its, .. } if its == id && (!certain || self.is_sound(said, its)) => {
                     return said.read.is_some_and(|(place, _)| place < at);
                 }
-                Saying::Reply { id: its, clean: true } if self.asked(its) => {}
+                Saying::Reply { id: its, .. } if self.is_sound(said, its) => {}
                 _ if certain => return false,
                 _ => {}
             }
@@ -156,8 +157,23 @@ impl Wire {
         false
     }
 
-    fn asked(&self, id: u64) -> bool {
-        self.lines.iter().any(|line| line.request_id() == Some(id))
+    /// Whether a reply may answer the request of this id. Of that to `initialize` the load rules judge what it says.
+    pub(super) fn is_sound(&self, said: &Said, id: u64) -> bool {
+        let asked = self.lines.iter().find(|line| line.request_id() == Some(id)).and_then(Line::method);
+        asked
+            .zip(said.outcome.as_ref())
+            .is_some_and(|(method, outcome)| method == "initialize" || shape::fits(method, outcome))
+    }
+
+    /// Where and when the stop begins, as the plugin sees it: the first cancel, `shutdown`, or the end of its stdin.
+    pub fn stop(&self) -> Option<(usize, Ns)> {
+        let line = self.lines.iter().find(|line| matches!(line.method(), Some("$/cancel" | "shutdown")));
+        line.map(|line| (line.begun, line.at)).into_iter().chain(self.closed).min()
+    }
+
+    /// What mu began to write and did not end, with the time of its first byte.
+    pub fn half(&self) -> Option<(Ns, &[u8])> {
+        self.half.as_ref().map(|half| (half.at, &half.bytes[..]))
     }
 
     /// Whether mu began a line and did not end it.

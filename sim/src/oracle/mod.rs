@@ -7,6 +7,10 @@
 //! | file | invariant |
 //! |---|---|
 //! | `start` | a plugin leads its group, is greeted first, has ten seconds, and is not started again once broken |
+//! | `deadlines` | every call ends by its deadline and a grace, and none before without a cause (oracle 7) |
+//! | `resend` | a call is repeated after `retryable` alone, three times at most, with a new id and deadline (oracle 6) |
+//! | `link` | nothing undeclared is asked of a link; its channels, and runs that are still stopping |
+//! | `remote` | `mu host exec` and `mu host fetch` end as the last answer says (oracle 9) |
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | a stop goes step by step and ends in time; a signal is followed by no start (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
@@ -18,15 +22,22 @@
 //! That memory stays bounded (oracle 10 too) has no form here: simulated processes share the simulator's memory. The real
 //! world ([`crate::world::Real`]) looks at the peak memory of each real mu.
 //!
-//! `history` reads the trace, `speech` a plugin's stdout, `strict` a line of JSON.
+//! `history` reads the trace, `speech` a plugin's stdout, `strict` a line of JSON, `calls` what was asked and answered, of
+//! which `shape` tells whether it may be.
 
 pub mod answers;
+mod calls;
 pub mod crash;
+pub mod deadlines;
 pub mod history;
 pub mod ids;
 pub mod leftover;
+pub mod link;
+pub mod remote;
+pub mod resend;
 pub mod schema;
 pub mod secrets;
+mod shape;
 pub mod speech;
 pub mod start;
 pub mod stopping;
@@ -81,6 +92,45 @@ pub struct Ran {
     pub heard: bool,
 }
 
+impl Ran {
+    /// Whether it runs this verb on hosts.
+    fn is_host(&self, verb: &str) -> bool {
+        let words: Vec<&str> = self.options().filter(|word| !word.starts_with('-')).take(2).collect();
+        words == ["host", verb]
+    }
+
+    /// Its arguments up to `--`.
+    fn options(&self) -> impl Iterator<Item = &str> {
+        self.argv.iter().skip(1).map(String::as_str).take_while(|word| *word != "--")
+    }
+
+    /// The value of an option.
+    fn option(&self, name: &str) -> Option<&str> {
+        let mut words = self.options().skip_while(|word| !word.starts_with(name));
+        match words.next()?.strip_prefix(name)?.strip_prefix('=') {
+            Some(value) => Some(value),
+            None => words.next(),
+        }
+    }
+
+    /// Whether its output is an envelope.
+    fn is_json(&self) -> bool {
+        self.options().any(|word| word == "--json")
+    }
+}
+
+/// How far a script makes a plugin give away its environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leak {
+    /// Not at all.
+    #[default]
+    Nothing,
+    /// Into what mu may show and never stores: its stderr, the output of a run.
+    Shown,
+    /// Into what mu stores; then the canary proves nothing.
+    Stored,
+}
+
 /// What the oracles look at.
 pub struct Observed<'a> {
     /// All events.
@@ -95,8 +145,8 @@ pub struct Observed<'a> {
     pub canary: &'a str,
     /// Plugins that a script makes outlive the end of their stdin.
     pub stubborn: &'a BTreeSet<String>,
-    /// Whether a script makes a plugin give away its environment; then the canary proves nothing.
-    pub leaky: bool,
+    /// How far a script makes a plugin give away its environment.
+    pub leak: Leak,
 }
 
 /// Runs all of them.
@@ -107,7 +157,11 @@ pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     start::check(&history, &mut found);
     leftover::check(&history, observed, &mut found);
     stopping::check(&history, observed.ran, &mut found);
+    deadlines::check(&history, observed.ran, &mut found);
     ids::check(&history, &mut found);
+    resend::check(&history, observed.ran, &mut found);
+    link::check(&history, observed.ran, &mut found);
+    remote::check(&history, observed.ran, &mut found);
     crash::check(observed, &mut found);
     for ran in observed.ran {
         answers::check(ran, &mut found);

@@ -1,7 +1,8 @@
 //! A secret of the environment appears nowhere (SEC-01), what a plugin says on stderr is never stored (TRN-08) and is
 //! shown by its first line alone (TRN-09), and nothing that mu stores holds bytes that somebody mended (TRN-05).
 
-use super::{History, Observed, Violation};
+use super::calls::Call;
+use super::{History, Leak, Observed, Violation};
 
 /// Words on stderr that are too short to be told from others.
 const SHORT: usize = 12;
@@ -10,9 +11,10 @@ const SHOWN: usize = 400;
 
 pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<Violation>) {
     let mut say = |rule, text: String| found.push(Violation { oracle: "secrets", rule, at: None, text });
-    if !observed.leaky {
+    if observed.leak < Leak::Stored {
         canary(history, observed, &mut say);
     }
+    outputs_of_runs(history, observed, &mut say);
     stderr(history, observed, &mut say);
     mended(history, observed, &mut say);
 }
@@ -32,7 +34,8 @@ fn files<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = (String, &'a [u
 
 fn canary(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
     let canary = observed.canary.as_bytes();
-    for (place, bytes) in outputs(observed).chain(files(observed)) {
+    let shown = outputs(observed).filter(|_| observed.leak == Leak::Nothing);
+    for (place, bytes) in shown.chain(files(observed)) {
         if contains(bytes, canary) {
             say("SEC-01", format!("the canary is in {place}"));
         }
@@ -40,6 +43,24 @@ fn canary(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
     for wire in &history.wires {
         if wire.lines.iter().any(|line| contains(&line.bytes, canary)) {
             say("SEC-01", format!("the canary is in a line that mu wrote to {}", wire.name));
+        }
+    }
+}
+
+/// What a run prints is handed to the caller and stored nowhere.
+fn outputs_of_runs(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
+    let is_database = |path: &str, bytes: &[u8]| {
+        bytes.starts_with(b"SQLite format 3") || path.ends_with("-wal") || path.ends_with("-journal")
+    };
+    for run in history.wires.iter().flat_map(Call::all).filter(|call| call.method == "link.exec") {
+        let streams = ["stdout", "stderr"].map(|stream| run.result()?.get(stream)?.as_str());
+        for text in streams.into_iter().flatten() {
+            let first = text.lines().next().filter(|first| first.len() >= SHORT).unwrap_or_default();
+            for (path, bytes) in files(observed).filter(|_| !first.is_empty()) {
+                if is_database(&path, bytes) && contains(bytes, first.as_bytes()) {
+                    say("SEC-01", format!("the output of a run is in {path}"));
+                }
+            }
         }
     }
 }

@@ -13,6 +13,8 @@ const MAX_LINE: u64 = 1 << 20;
 pub struct Said {
     /// What it is.
     pub what: Saying,
+    /// What a clean reply says.
+    pub outcome: Option<Outcome>,
     /// Place in the trace and time at which mu had read it whole.
     pub read: Option<(usize, Ns)>,
     /// Bytes on stdout up to its end.
@@ -34,6 +36,25 @@ pub enum Saying {
     Garbage,
     /// Anything else.
     Other,
+}
+
+/// What a reply says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The result.
+    Result(Value),
+    /// The error.
+    Error(Value),
+}
+
+impl Outcome {
+    /// The kind of an error.
+    pub fn kind(&self) -> Option<&str> {
+        match self {
+            Outcome::Result(_) => None,
+            Outcome::Error(error) => error["data"]["kind"].as_str(),
+        }
+    }
 }
 
 /// The stream, cut into lines. Linear in its length; holds one line.
@@ -69,7 +90,8 @@ impl Speech {
             } else if piece.len() as u64 > fits {
                 self.too_long = true;
                 self.line = Vec::new();
-                self.said.push(Said { what: Saying::Garbage, read: None, end: self.written + fits + 1 });
+                let end = self.written + fits + 1;
+                self.said.push(Said { what: Saying::Garbage, outcome: None, read: None, end });
                 self.written += piece.len() as u64;
             } else {
                 self.line.extend_from_slice(piece);
@@ -98,8 +120,10 @@ impl Speech {
         self.replaces |= [&b"\xef\xbf\xbd"[..], b"\\ufffd", b"\\uFFFD"]
             .iter()
             .any(|form| memchr::memmem::find(line, form).is_some());
-        let what = strict::object(line).map_or(Saying::Garbage, |members| judge(&members));
-        self.said.push(Said { what, read: None, end: self.written });
+        let members = strict::object(line);
+        let what = members.as_ref().map_or(Saying::Garbage, judge);
+        let outcome = members.filter(|_| matches!(what, Saying::Reply { clean: true, .. })).and_then(outcome);
+        self.said.push(Said { what, outcome, read: None, end: self.written });
     }
 }
 
@@ -120,4 +144,9 @@ fn is_clean(members: &Map<String, Value>) -> bool {
         _ => false,
     };
     outcome && members.len() == 3 && members.get("jsonrpc") == Some(&Value::from("2.0"))
+}
+
+fn outcome(mut members: Map<String, Value>) -> Option<Outcome> {
+    let result = members.remove("result").map(Outcome::Result);
+    result.or_else(|| members.remove("error").map(Outcome::Error))
 }

@@ -1,6 +1,8 @@
 //! How a plugin begins: leader of its own group, one at a time, `initialize` first and alone until it is answered, ten
 //! seconds for that, and never again once it has broken.
 
+use std::collections::BTreeSet;
+
 use super::history::Wire;
 use super::speech::Saying;
 use super::{History, Ns, SECOND, SLACK, Violation};
@@ -31,12 +33,27 @@ pub(super) fn check(history: &History, found: &mut Vec<Violation>) {
     }
 }
 
-/// Where and when mu read a line that no plugin may send, before it had begun to stop the plugin.
+/// Where and when mu read a line that no plugin may send, before it had begun to stop the plugin: no message at all, a
+/// reply to nothing or to what was answered already (TRN-16), or one off its schema. Of the reply to
+/// `initialize` the load rules judge what it says.
 pub(super) fn broke(wire: &Wire) -> Option<(usize, Ns)> {
-    let stop = wire.lines.iter().find(|line| matches!(line.method(), Some("$/cancel" | "shutdown")));
-    let stop = stop.map(|line| line.begun).into_iter().chain(wire.closed.map(|(place, _)| place)).min();
-    let garbage = wire.speech.said().iter().filter(|said| said.what == Saying::Garbage);
-    garbage.filter_map(|said| said.read).find(|(place, _)| stop.is_none_or(|stop| *place < stop))
+    let stop = wire.stop().map_or(usize::MAX, |(place, _)| place);
+    let mut answered = BTreeSet::new();
+    for said in wire.speech.said() {
+        let (place, at) = said.read.filter(|(place, _)| *place < stop)?;
+        let invalid = match said.what {
+            Saying::Garbage => true,
+            Saying::Other => false,
+            Saying::Reply { id, .. } => {
+                let asked = wire.lines.iter().any(|line| line.request_id() == Some(id) && line.begun < place);
+                !asked || !answered.insert(id) || !wire.is_sound(said, id)
+            }
+        };
+        if invalid {
+            return Some((place, at));
+        }
+    }
+    None
 }
 
 fn handshake(history: &History, wire: &Wire, say: &mut dyn FnMut(&'static str, Option<Ns>, &str)) {

@@ -13,7 +13,7 @@ use super::{Effect, Event, OUTSIDE, PipeId, Std, Target, What};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
-/// Of a line that mu prints, which is what its user sees.
+/// Of a line that mu prints, which is what its user sees, and of a call, whose parameters come last.
 const SHOWN_OF_MU: usize = 600;
 
 /// The whole transcript.
@@ -69,7 +69,9 @@ pub fn transcript(events: &[Event]) -> String {
                     Some(role) => format!("to {}:", names.of(role.of)),
                     None => "to a pipe:".to_owned(),
                 };
+                let is_call = |line: &[u8]| memchr::memmem::find(line, b"\"method\":\"link.").is_some();
                 for line in whole_lines(unfinished.entry(pipe.id).or_default(), bytes) {
+                    let most = if is_call(&line) { SHOWN_OF_MU } else { most };
                     names.line(&mut text, event, &format!("{to} {}", shown(&line, most)));
                 }
                 None

@@ -21,7 +21,7 @@ use rusqlite::Connection;
 
 use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Run, World, method_of};
 use crate::fake::{Event, Kind, LogLine, Owner, Plan, PluginFile};
-use crate::oracle::{self, Ran, Violation};
+use crate::oracle::{self, Leak, Ran, Violation};
 use crate::scenario::Db;
 
 /// Names this world in the environment of every process that it starts, so that they can be found again.
@@ -118,9 +118,9 @@ impl Real {
         marked(&format!("{}-", std::process::id()))
     }
 
-    /// Looks for what is left, ends it, and asks the oracles that need no trace. `stubborn` and `leaky` as for the
+    /// Looks for what is left, ends it, and asks the oracles that need no trace. `stubborn` and `leak` as for the
     /// simulated world; `escaping` says that a plugin is scripted to leave its group.
-    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leaky: bool, escaping: bool) -> Vec<Violation> {
+    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak, escaping: bool) -> Vec<Violation> {
         for started in 0..self.ran.len() {
             if let Err(report) = self.finish(started) {
                 let text = format!("`{}` does not end: {report}", self.ran[started].argv.join(" "));
@@ -160,7 +160,7 @@ impl Real {
             oracle::answers::check(&ran, &mut self.found);
             let streams = [("stdout", &ended.stdout), ("stderr", &ended.stderr)];
             for (stream, bytes) in streams {
-                if !leaky && self.is_secret(bytes) {
+                if leak == Leak::Nothing && self.is_secret(bytes) {
                     let text = format!("the canary is on the {stream} of `{}`", one.argv.join(" "));
                     self.found.push(Violation { oracle: "secrets", rule: "SEC-01", at: None, text });
                 }
@@ -168,7 +168,7 @@ impl Real {
         }
         for suffix in ["", "-wal"] {
             let bytes = fs::read(format!("{}{suffix}", self.db().display())).unwrap_or_default();
-            if self.is_secret(&bytes) && !leaky {
+            if self.is_secret(&bytes) && leak < Leak::Stored {
                 let text = "the canary is in the database".to_owned();
                 self.found.push(Violation { oracle: "secrets", rule: "SEC-01", at: None, text });
             }

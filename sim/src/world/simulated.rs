@@ -14,7 +14,7 @@ use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Run, World, meth
 use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
-use crate::oracle::{self, Observed, Ran, Violation};
+use crate::oracle::{self, Leak, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
 use crate::trace::{Target, What};
@@ -97,8 +97,8 @@ impl Simulated {
     }
 
     /// Lets what is left come to its end, then asks every oracle. `stubborn` are plugins that are scripted to ignore
-    /// the end of their stdin; `leaky` says that one is scripted to give away its environment.
-    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leaky: bool) -> Vec<Violation> {
+    /// the end of their stdin; `leak` says how far one is scripted to give away its environment.
+    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak) -> Vec<Violation> {
         let mut found = Vec::new();
         for started in 0..self.ran.len() {
             if let Err(report) = self.finish(started) {
@@ -118,7 +118,7 @@ impl Simulated {
             files: &files,
             canary: &self.canary,
             stubborn,
-            leaky,
+            leak,
         };
         found.extend(oracle::check(&observed));
         found

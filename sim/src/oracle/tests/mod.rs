@@ -3,9 +3,13 @@
 
 mod answers;
 mod crash;
+mod deadlines;
 mod history;
 mod ids;
 mod leftover;
+mod link;
+mod remote;
+mod resend;
 mod schema;
 mod secrets;
 mod start;
@@ -16,7 +20,7 @@ use std::path::PathBuf;
 
 use mu_core::os::{Exit, Pid};
 
-use super::{Ns, Observed, Ran, check};
+use super::{Leak, Ns, Observed, Ran, check};
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Role, Std, Target, What};
 
 /// The mu that most tests are about, its plugin `box`, and a process beside that.
@@ -41,6 +45,37 @@ fn reply(id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }
 
+/// A call of the link on host `h`; `own` are the parameters beside deadline and target.
+fn call(id: u64, method: &str, own: &str) -> String {
+    let deadline = 1_767_225_600_000 + id;
+    let params = format!(r#"{{"deadline":{deadline},"target":{{"host":{{"name":"h"}}}},{own}}}"#);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// `link.exec` with a timeout of 20 s.
+fn script(id: u64) -> String {
+    call(id, "link.exec", r#""script":"true","cwd":".","timeoutMs":20000"#)
+}
+
+fn result(id: u64, result: &str) -> String {
+    reply(id).replace("{}", result)
+}
+
+fn run(id: u64, exit_code: &str) -> String {
+    let run = format!(r#"{{"exitCode":{exit_code},"stdout":"out\n","stderr":"","partial":false}}"#);
+    result(id, &run)
+}
+
+fn error(id: u64, data: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no","data":{data}}}}}"#)
+}
+
+/// The reply to `initialize` of a plugin with this link, changed in one place.
+fn declaration(from: &str, to: &str) -> String {
+    let link = r#"{"fetch":true,"push":true,"slots":"self","remoteOnTimeout":"stopped","maxScriptBytes":9,"checks":["reach"]}"#;
+    result(1, &format!(r#"{{"seams":{{"link":{}}}}}"#, link.replace(from, to)))
+}
+
 /// A trace that is being made, and what else the oracles look at.
 struct Tale {
     at: Ns,
@@ -50,7 +85,7 @@ struct Tale {
     ran: Vec<Ran>,
     files: Vec<(PathBuf, Vec<u8>)>,
     stubborn: BTreeSet<String>,
-    leaky: bool,
+    leak: Leak,
 }
 
 impl Tale {
@@ -63,7 +98,7 @@ impl Tale {
             ran: Vec::new(),
             files: vec![("/mu.db".into(), b"SQLite format 3".to_vec())],
             stubborn: BTreeSet::new(),
-            leaky: false,
+            leak: Leak::Nothing,
         }
     }
 
@@ -90,6 +125,38 @@ impl Tale {
     /// The whole of a conversation that is as it should be.
     fn sound() -> Tale {
         Tale::stopped().box_ends().mu_ends()
+    }
+
+    /// `mu host exec`: box has a link, changed in one place, and was asked to run a script as call 2.
+    fn calls(from: &str, to: &str) -> Tale {
+        Tale::linked(from, to).runs("mu host exec h -- true").mu_says(BOX, &script(2)).plugin_reads(BOX)
+    }
+
+    /// box has answered with a link, changed in one place.
+    fn linked(from: &str, to: &str) -> Tale {
+        Tale::greeted().box_says(&declaration(from, to)).mu_reads(BOX)
+    }
+
+    /// What the mu is asked to do.
+    fn runs(mut self, line: &str) -> Tale {
+        self.ran[0].argv = line.split(' ').map(Into::into).collect();
+        self
+    }
+
+    /// box says a line and mu reads it.
+    fn answers(self, line: &str) -> Tale {
+        self.box_says(line).mu_reads(BOX)
+    }
+
+    /// mu cancels these calls and stops box.
+    fn gives_up(self, ids: &[u64]) -> Tale {
+        let tale = ids.iter().fold(self, |tale, id| tale.mu_says(BOX, &cancel(*id)));
+        tale.mu_says(BOX, SHUTDOWN).mu_closes(BOX)
+    }
+
+    /// The end of a conversation that is as it should be.
+    fn done(self, status: i32) -> Tale {
+        self.gives_up(&[]).box_ends().mu_ends_with(Exit::Status(status))
     }
 
     fn push(mut self, pid: i32, what: What) -> Tale {
@@ -227,7 +294,7 @@ impl Tale {
             files: &self.files,
             canary: CANARY,
             stubborn: &self.stubborn,
-            leaky: self.leaky,
+            leak: self.leak,
         };
         check(&observed).into_iter().map(|violation| violation.rule).collect()
     }
@@ -257,6 +324,10 @@ fn every_rule_of_the_protocol_that_an_oracle_cites_exists() {
         include_str!("../ids.rs"),
         include_str!("../secrets.rs"),
         include_str!("../schema.rs"),
+        include_str!("../deadlines.rs"),
+        include_str!("../resend.rs"),
+        include_str!("../link.rs"),
+        include_str!("../remote.rs"),
     ];
     let quoted = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
     let is_id = |text: &&str| {

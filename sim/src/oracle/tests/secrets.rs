@@ -41,7 +41,7 @@ fn the_canary_on_a_plugins_stdin_is_reported() {
 #[test]
 fn a_plugin_that_gives_its_environment_away_makes_the_canary_worthless() {
     let mut tale = file(CANARY);
-    tale.leaky = true;
+    tale.leak = Leak::Stored;
     tale.passes_all();
 }
 
@@ -75,7 +75,7 @@ fn a_401st_character_of_stderr_in_the_output_is_reported() {
 fn a_replacement_character_in_a_file_is_reported() {
     file("bad \u{fffd} byte").breaks("TRN-05");
     let mut leaky = file("bad \u{fffd} byte");
-    leaky.leaky = true;
+    leaky.leak = Leak::Stored;
     leaky.breaks("TRN-05");
 }
 
@@ -88,4 +88,26 @@ fn a_replacement_character_that_the_plugin_wrote_itself_may_be_stored() {
         tale.files.push(("/mu.db".into(), "\u{fffd}".into()));
         tale.passes_all();
     }
+}
+
+/// SEC-01: what a run prints may be shown, and is not stored.
+#[test]
+fn a_leak_into_the_output_of_a_run_may_be_shown_and_not_stored() {
+    let mut tale = Tale::sound().mu_prints("canary-7\n", "");
+    tale.leak = Leak::Shown;
+    tale.passes_all();
+    tale.files.push(("/mu.db-wal".into(), CANARY.into()));
+    tale.breaks("SEC-01");
+}
+
+/// SEC-01
+#[test]
+fn the_output_of_a_run_in_the_database_is_reported() {
+    let run = run(2, "0").replace(r#""out"#, r#""the output of a run"#);
+    let mut tale = Tale::calls("", "").answers(&run).mu_prints("the output of a run\n", "").done(0);
+    tale.passes_all();
+    tale.files.push(("/repo/notes".into(), "the output of a run".into()));
+    tale.passes_all();
+    tale.files.push(("/mu.db-wal".into(), "..the output of a run..".into()));
+    tale.breaks("SEC-01");
 }

@@ -93,3 +93,11 @@ fn a_handshake_during_which_mu_was_stopped_may_take_longer() {
     let tale = Tale::greeted().push(MU, is(Effect::Stops)).passes(30_000).push(MU, is(Effect::Continues));
     tale.mu_says(BOX, &cancel(1)).mu_says(BOX, SHUTDOWN).mu_closes(BOX).box_ends().mu_ends().passes_all();
 }
+
+/// TRN-20, A-07
+#[test]
+fn a_plugin_that_answered_off_its_schema_is_not_started_again() {
+    let tale = Tale::calls("", "").answers(&result(2, "[]")).gives_up(&[2]).box_ends();
+    let tale = tale.plugin_starts(MU, 103, "box").ends(103, Exit::Status(0)).mu_reaps(103);
+    tale.mu_ends_with(Exit::Status(1)).breaks("TRN-20");
+}

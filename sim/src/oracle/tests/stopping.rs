@@ -266,3 +266,58 @@ fn an_ignored_signal_passes() {
         .mu_ends()
         .passes_all();
 }
+
+/// PRC-07, A-05: one cancel for each call that is pending.
+#[test]
+fn a_stop_with_calls_in_flight_cancels_each_pending_one() {
+    let three = || {
+        let tale = Tale::calls("", "").mu_says(BOX, &script(3)).mu_says(BOX, &script(4));
+        tale.answers(&run(3, "0")).runs("mu plugin check").passes(25_000)
+    };
+    let ends = |tale: Tale| tale.box_ends().mu_ends().rules();
+    let stops = |ids: &[u64]| ends(three().gives_up(ids));
+    let ours = |rules: Vec<&str>| rules.into_iter().filter(|rule| ["PRC-07", "A-05"].contains(rule)).count();
+    assert_eq!(ours(stops(&[2, 4])), 0);
+    assert_eq!(ours(stops(&[2])), 1);
+    assert_eq!(ours(stops(&[2, 3, 4])), 1);
+    assert_eq!(ours(stops(&[2, 4, 4])), 1);
+}
+
+/// PRC-10
+#[test]
+fn a_call_after_a_signal_is_reported() {
+    let tale = Tale::calls("", "").answers(&run(2, "0")).mu_is_told(TERM).mu_says(BOX, &script(3));
+    let tale = tale.gives_up(&[3]).box_ends().mu_ends_with(Exit::Signal(TERM));
+    assert!(tale.rules().contains(&"PRC-10"));
+}
+
+/// TRN-18, A-07, A-09, TRN-16
+#[test]
+fn a_reply_to_a_call_that_is_off_its_schema_or_comes_twice_must_begin_the_stop() {
+    let run = |text: &str| run(2, "0").replace(r#""exitCode":0"#, text);
+    let wrong = [
+        run(r#""exitCode":256"#),
+        run(r#""exitCode":0,"more":1"#),
+        result(2, "[]"),
+        error(2, "{}"),
+        error(2, r#"{"kind":"later"}"#),
+        error(2, r#"{"kind":"human"}"#),
+        reply(9),
+    ];
+    for line in wrong {
+        let tale = |late| Tale::calls("", "").answers(&line).passes(late).gives_up(&[2]).box_ends();
+        let rules = tale(1_000).mu_ends_with(Exit::Status(1)).rules();
+        assert!(rules.contains(&"TRN-18"), "{line}: {rules:?}");
+        tale(0).mu_ends_with(Exit::Status(1)).passes_all();
+    }
+    let twice = Tale::calls("", "").answers(&run(r#""exitCode":0"#)).answers(&run(r#""exitCode":0"#));
+    let rules = twice.passes(1_000).mu_prints("out\n", "").done(0).rules();
+    assert_eq!(rules, ["TRN-18"]);
+}
+
+/// TMO-06: what crosses the cancel is ignored.
+#[test]
+fn a_reply_after_the_cancel_breaks_nothing() {
+    let tale = Tale::calls("", "").passes(25_000).gives_up(&[2]).answers(&run(2, "0")).answers(&run(2, "0"));
+    tale.box_ends().mu_ends_with(Exit::Status(1)).passes_all();
+}

@@ -1,0 +1,118 @@
+//! `mu host exec` and `mu host fetch` end as their last answer says (oracle 9): a run's status and output are passed
+//! through byte for byte, a run without exit code is exit 1 and says so (ERR-05), what is definite is exit 5, and what is
+//! unanswered exit 1 (TMO-09).
+
+use mu_core::os::Exit;
+use serde_json::Value;
+
+use super::calls::Call;
+use super::speech::Outcome;
+use super::{History, Ran, Violation, shape};
+
+pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) {
+    for ran in ran {
+        let Some(Exit::Status(status)) = ran.exit.filter(|_| ran.heard && !ran.crash) else { continue };
+        let mut say = |rule, text: String| {
+            let text = format!("`{}`: {text}", ran.argv.join(" "));
+            found.push(Violation { oracle: "remote", rule, at: None, text });
+        };
+        let of = |method| last_answer(history, ran, method);
+        match (ran.is_host("exec"), ran.is_host("fetch")) {
+            (true, _) => exec(ran, status, of("link.exec"), &mut say),
+            (_, true) => fetch(status, of("link.fetch"), &mut say),
+            _ => {}
+        }
+    }
+}
+
+type Say<'a> = dyn FnMut(&'static str, String) + 'a;
+
+/// What became of the last call.
+#[derive(Clone, Copy)]
+enum Last<'a> {
+    /// Nothing was sent.
+    Unsent,
+    /// It has no answer that counts.
+    Unanswered,
+    /// It was answered.
+    Answered(&'a Outcome),
+    /// It is not certain which of the two holds.
+    Unclear,
+}
+
+fn last_answer<'a>(history: &'a History, ran: &Ran, method: &str) -> Last<'a> {
+    let wires = history.wires.iter().filter(|wire| history.mu(wire).pid == ran.pid);
+    let calls = wires.flat_map(|wire| Call::all(wire).map(move |call| (wire, call)));
+    let Some((wire, call)) = calls.filter(|(_, call)| call.method == method).last() else {
+        return Last::Unsent;
+    };
+    match call.answer {
+        None => Last::Unanswered,
+        Some((_, _, outcome)) if !shape::fits(method, outcome) => Last::Unanswered,
+        // What was said before it may have broken the plugin.
+        Some((place, ..)) if !wire.answered(call.id, place + 1, true) => Last::Unclear,
+        Some((_, _, outcome)) => Last::Answered(outcome),
+    }
+}
+
+fn exec(ran: &Ran, status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    let run = match last {
+        Last::Answered(Outcome::Result(run)) => run,
+        Last::Unsent if status == 0 => return say("REG-18", "exit 0, and nothing was run".into()),
+        other => return failed(status, other, say),
+    };
+    let due = run["exitCode"].as_i64().unwrap_or(1);
+    if i64::from(status) != due {
+        return say("LINK-02", format!("the run ended with {}, and mu with {status}", run["exitCode"]));
+    }
+    let (stdout, stderr) =
+        (run["stdout"].as_str().unwrap_or_default(), run["stderr"].as_str().unwrap_or_default());
+    if ran.is_json() {
+        let envelope: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        let data = &envelope["data"];
+        if envelope["ok"] == true && (data["stdout"] != stdout || data["stderr"] != stderr) {
+            say("LINK-02", "the envelope holds another output than the run".into());
+        }
+        return;
+    }
+    if ran.stdout != stdout.as_bytes() {
+        say("LINK-02", "stdout is not that of the run".into());
+    }
+    if !ran.stderr.starts_with(stderr.as_bytes()) {
+        say("LINK-02", "stderr does not begin with that of the run".into());
+    }
+    if run["exitCode"].is_null() && ran.stderr.len() == stderr.len() {
+        say("ERR-05", "a run without exit code, and nobody says so".into());
+    }
+}
+
+fn fetch(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    match last {
+        Last::Answered(Outcome::Result(run)) => {
+            if status == 0 && run["exitCode"] != 0 {
+                say("LINK-03", format!("the fetch ended with {}, and mu with 0", run["exitCode"]));
+            }
+        }
+        // A host may have a template of its own.
+        Last::Unsent => {}
+        other => failed(status, other, say),
+    }
+}
+
+/// The status when there is no result.
+fn failed(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    let (rule, due, what): (_, &[i32], _) = match last {
+        Last::Unsent | Last::Unclear | Last::Answered(Outcome::Result(_)) => return,
+        Last::Unanswered => ("TMO-09", &[1], "it was sent and not answered"),
+        Last::Answered(error) => match error.kind() {
+            // Before the next repeat the plugin may be gone, and refuse to start again.
+            Some("retryable") => ("ERR-01", &[4, 5], "nothing happened"),
+            Some("permanent") => ("ERR-02", &[5], "it was refused"),
+            Some("human") => ("ERR-03", &[5], "a person has to act first"),
+            _ => ("ERR-05", &[1], "it may have happened"),
+        },
+    };
+    if !due.contains(&status) {
+        say(rule, format!("{what}, and mu ended with {status}"));
+    }
+}
