@@ -233,11 +233,42 @@ fn assert_examples_exist(help: &str) {
 }
 
 #[test]
+fn every_finished_rule_is_shown_by_something() {
+    let (exit, out, _) = run(&["rules"]);
+    assert_eq!(exit, 0, "{out}");
+    assert!(out.starts_with("group ") && out.contains("\nTRN "), "{out}");
+    let (exit, report) = json(&["rules", "TRN-05", "--json"]);
+    assert_eq!(
+        (exit, &report["ok"], &report["rules"][0]["finished"]),
+        (0, &Value::Bool(true), &Value::Bool(true))
+    );
+    let scenarios = report["rules"][0]["scenarios"].as_array().unwrap();
+    assert!(scenarios.contains(&Value::from("scenarios/invalid-utf8-anywhere-in-a-line.toml")), "{report}");
+}
+
+#[test]
+fn a_finished_rule_that_nothing_shows_is_told() {
+    let (_dir, path) = folder(&[("sound.toml", SOUND)]);
+    let (exit, out, _) = run(&["--scenarios", &path, "rules", "--uncovered", "PRC-06", "PRC-07"]);
+    assert_eq!(exit, 1, "{out}");
+    assert!(out.starts_with("PRC-06  finished\n") && !out.contains("PRC-07"), "{out}");
+    assert!(out.contains("PRC-06 is finished, and no scenario, test or benchmark cites it\n"), "{out}");
+    assert!(refused(&["rules", "PRC-99"]).contains("`PRC-99` is no rule and no group of rules"));
+}
+
+#[test]
+fn bugs_that_do_not_exist_are_refused() {
+    assert!(refused(&["score", "1", "9999"]).contains("sim/planted.toml: there is no bug 9999"));
+    assert!(refused(&["score", "--pick", "5"]).contains("--by"));
+    assert!(refused(&["score", "3", "--pick", "5", "--by", "x"]).contains("cannot be used with"));
+}
+
+#[test]
 fn help_names_every_verb_with_an_example() {
     let (exit, out, _) = run(&["--help"]);
     assert_eq!(exit, 0);
     assert_examples_exist(&out);
-    for verb in ["run", "seeds", "replay", "determinism"] {
+    for verb in ["run", "seeds", "replay", "determinism", "rules", "score"] {
         assert!(out.contains(&format!("  {verb} ")), "{out}");
         let (exit, help, _) = run(&[verb, "--help"]);
         assert_eq!(exit, 0);

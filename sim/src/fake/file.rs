@@ -56,6 +56,8 @@ pub enum Owner {
     User,
     /// Somebody else. For real this takes root.
     Other,
+    /// The superuser. Simulated machine only: for real it takes root, and then mu is root as well.
+    Root,
 }
 
 /// Permission bits; `"0755"` in a scenario.

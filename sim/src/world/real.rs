@@ -275,8 +275,10 @@ impl World for Real {
     }
 
     fn install(&mut self, plugin: &str, file: &PluginFile) -> Result<(), Cannot> {
-        if file.owner == Owner::Other {
-            as_root("a file of another user")?;
+        match file.owner {
+            Owner::User => {}
+            Owner::Other => as_root("a file of another user")?,
+            Owner::Root => return Err(Cannot("who could make a file of root's is root".to_owned())),
         }
         self.files.insert(plugin.to_owned(), file.clone());
         self.install_file(plugin, file).map_err(io)

@@ -23,6 +23,8 @@ use crate::trace::{Target, What};
 const USER: u32 = 1000;
 /// Somebody else.
 const OTHER: u32 = 1001;
+/// The superuser.
+const ROOT: u32 = 0;
 const HOME: &str = "/home/user";
 const PLUGINS: &str = "/plugins";
 const MU: &str = "/bin/mu";
@@ -152,7 +154,11 @@ impl Simulated {
         let path = PathBuf::from(self.place(plugin));
         let disk = self.machine.disk();
         let _ = disk.remove(&path);
-        let owner = if file.owner == FileOwner::Other { OTHER } else { USER };
+        let owner = match file.owner {
+            FileOwner::User => USER,
+            FileOwner::Other => OTHER,
+            FileOwner::Root => ROOT,
+        };
         let name = programs::program_name(plugin);
         let put = |node| disk.put(&path, owner, file.mode.0, node);
         match file.kind {

@@ -179,9 +179,11 @@ mod tests {
 
     #[test]
     fn a_comment_speaks_for_the_function_below_or_around_it() {
-        let lines = "//! TRN-01\n/// TRN-02\n#[test]\nfn one() {\n    // TRN-03\n    a(); // TRN-04\n}\n\n\
-            /// TRN-05\n/// more\nasync fn two() {\n    \"TRN-06\"\n}\n";
-        let cited = cited(&lines.lines().collect::<Vec<_>>());
+        // Written with `§`, so that these lines are no comments of this file.
+        let source = "§! TRN-01\n§/ TRN-02\n#[test]\nfn one() {\n    § TRN-03\n    a(); § TRN-04\n}\n\n\
+            §/ TRN-05\n§/ more\nasync fn two() {\n    \"TRN-06\"\n}\n";
+        let source = source.replace('§', "//");
+        let cited = cited(&source.lines().collect::<Vec<_>>());
         let of = |name: &str| cited[name].iter().map(String::as_str).collect::<Vec<_>>();
         assert_eq!((of("one"), of("two")), (vec!["TRN-02", "TRN-03", "TRN-04"], vec!["TRN-05"]));
         assert_eq!(cited.len(), 2);

@@ -148,7 +148,7 @@ impl Survey {
             }
         }
         for (function, rules) in cites::cited(&lines[tests..]) {
-            let name = format!("{} {function}", path.display());
+            let name = format!("{} {function}", path.display()).trim_end().to_owned();
             for rule in rules {
                 let shown = self.shown(&rule);
                 if kind == Kind::Bench { &mut shown.benches } else { &mut shown.tests }.insert(name.clone());
@@ -246,5 +246,60 @@ impl Shown {
 
     fn by_something(&self) -> bool {
         self.all().next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(finished: &[&str], exceptions: &[&str]) -> Survey {
+        Survey {
+            shown: known_rules().iter().map(|rule| (*rule, Shown::default())).collect(),
+            finished: Finished {
+                rules: finished.iter().map(|rule| (*rule).to_owned()).collect(),
+                exceptions: exceptions.iter().map(|rule| ((*rule).to_owned(), "r".to_owned())).collect(),
+                elsewhere: BTreeMap::from([("UTF".to_owned(), "an encoding".to_owned())]),
+            },
+            wrong: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_rule_that_does_not_exist_is_told_with_file_and_line() {
+        let mut survey = survey(&[], &[]);
+        let code = format!("{0} PRC-98\nfn a() {{ \"PRC-97\" }} {0} UTF-16\n", "//");
+        let tests =
+            format!("#[cfg(test)]\nmod tests {{\n    {0} PRC-96\n    fn b() {{ \"PRC-95\" }}\n}}\n", "//");
+        survey.add(Path::new("core/src/a.rs"), &(code + &tests));
+        survey.add(Path::new("docs/a.md"), "see XYZ-01");
+        let told =
+            [("core/src/a.rs:1", "PRC-98"), ("core/src/a.rs:2", "PRC-97"), ("core/src/a.rs:5", "PRC-96")];
+        let told = told.into_iter().chain([("docs/a.md:1", "XYZ-01")]);
+        let told: Vec<_> = told.map(|(place, id)| format!("{place}: there is no rule {id}")).collect();
+        assert_eq!(survey.wrong, told);
+    }
+
+    #[test]
+    fn a_finished_rule_is_shown_or_excepted_and_not_both() {
+        let mut survey = survey(&["PRC-07", "PRC-08", "PRC-09", "PRC-10"], &["PRC-09", "PRC-10"]);
+        let text = format!("{0} PRC-07, PRC-10, TRN-01\nfn a() {{}}\n", "///");
+        survey.add(Path::new("tests/a.rs"), &text);
+        survey.judge();
+        assert_eq!(survey.shown["PRC-07"].tests, BTreeSet::from(["tests/a.rs a".to_owned()]));
+        assert_eq!(
+            survey.wrong,
+            [
+                "PRC-08 is finished, and no scenario, test or benchmark cites it",
+                "sim/finished-rules.toml: PRC-10 is shown by something and needs no exception",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_comment_of_code_shows_nothing() {
+        let mut survey = survey(&[], &[]);
+        survey.add(Path::new("core/src/a.rs"), &format!("{0} PRC-07\nfn a() {{}}\n", "///"));
+        assert!(!survey.shown["PRC-07"].by_something());
     }
 }

@@ -25,6 +25,9 @@ pub(crate) use self::planted::Which;
 /// Columns of the table that stand to the left.
 const HEADINGS: [&str; 5] = ["bug", "rules", "caught by", "in", "runs"];
 
+/// Characters of a finding that are shown.
+const SHOWN: usize = 200;
+
 /// What came of one bug.
 struct Score {
     bug: Bug,
@@ -185,7 +188,7 @@ impl Verdict {
                 catch.first.item.name(),
                 catch.runs,
                 catch.scenarios.len(),
-                catch.first.found[0].text
+                catch.first.found[0].text.chars().take(SHOWN).collect::<String>()
             ),
             Verdict::Missed => "NOT caught".into(),
             Verdict::Unbuilt(error) => format!("it does NOT compile: {error}"),
