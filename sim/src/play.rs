@@ -206,6 +206,7 @@ impl Traits {
                     | Act::ExitLeavingEscaped(_)
                     | Act::DelayMs(_)
                     | Act::DribbleMs(_)
+                    | Act::AfterTimeoutMs(_)
             ),
         };
         let is_leaky = |act: &Act| matches!(act, Act::LeakEnvReply(_) | Act::LeakEnvStderr(_));

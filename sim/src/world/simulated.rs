@@ -248,6 +248,7 @@ impl World for Simulated {
                 let _ = disk.set_mode(file, 0o400);
                 disk.set_mode(Path::new(STATE), 0o500).map_err(io)?;
             }
+            Db::ReadOnlyFile => drop(disk.set_mode(file, 0o400)),
             Db::Unreadable => drop(disk.set_mode(file, 0o000)),
             Db::Directory => {
                 self.remove_db();
