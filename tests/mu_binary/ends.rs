@@ -17,7 +17,7 @@ fn silent() -> Fault {
 }
 
 /// Whether a plugin was stopped as it should be: asked, then the end of its stdin, and nothing else.
-fn was_asked_to_stop(events: &[Event]) -> bool {
+pub(crate) fn was_asked_to_stop(events: &[Event]) -> bool {
     let [.., Event::Line(shutdown), Event::Eof(0), Event::Exit(0)] = events else { return false };
     shutdown == r#"{"jsonrpc":"2.0","method":"shutdown"}"#
         && !events.iter().any(|event| matches!(event, Event::Signal(_)))

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -9,11 +10,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use mu_sim::fake::{Event, Fault, LogLine, Plan, PluginTable, schema_digest};
+use nix::errno::Errno;
+use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, setsid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::Value;
+
+use crate::terminal::Terminal;
 
 /// Nothing that is waited for takes longer, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(19);
@@ -114,6 +119,7 @@ impl Stage {
             without_home: false,
             ignores_sigchld: false,
             lost_stdout: false,
+            terminal: None,
         }
     }
 
@@ -183,7 +189,7 @@ fn timespec(span: Duration) -> Timespec {
 /// A process that lives, by a handle that no other process can come to bear.
 pub(crate) struct Watch {
     pid: i32,
-    pidfd: std::os::fd::OwnedFd,
+    pidfd: OwnedFd,
 }
 
 impl Watch {
@@ -219,6 +225,7 @@ pub(crate) struct Mu<'a> {
     without_home: bool,
     ignores_sigchld: bool,
     lost_stdout: bool,
+    terminal: Option<OwnedFd>,
 }
 
 impl<'a> Mu<'a> {
@@ -248,6 +255,11 @@ impl<'a> Mu<'a> {
         Mu { lost_stdout: true, ..self }
     }
 
+    /// All three streams are this terminal, which it controls.
+    pub(crate) fn on(self, terminal: &Terminal) -> Mu<'a> {
+        Mu { terminal: Some(terminal.slave()), ..self }
+    }
+
     /// Starts it, in a group of its own, as a shell with job control does.
     pub(crate) fn start(self) -> Running {
         let outputs = tempfile::tempdir().unwrap();
@@ -264,12 +276,27 @@ impl<'a> Mu<'a> {
             command.env("HOME", self.stage.path("home"));
         }
         command.env("PATH", "/usr/bin:/bin").env("TMPDIR", self.stage.path("tmp")).envs(self.variables);
-        command.current_dir(self.stage.path("plugins")).process_group(0);
+        command.current_dir(self.stage.path("plugins"));
         command.stdin(Stdio::null()).stdout(output("out")).stderr(output("err"));
         if self.lost_stdout {
             let (reader, writer) = io::pipe().unwrap();
             drop(reader);
             command.stdout(writer);
+        }
+        match self.terminal {
+            None => drop(command.process_group(0)),
+            Some(terminal) => {
+                command.stdin(terminal.try_clone().unwrap());
+                command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+                // SAFETY: between fork and exec there are only two system calls, which are allowed there.
+                unsafe {
+                    command.pre_exec(|| {
+                        setsid()?;
+                        Errno::result(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
+                        Ok(())
+                    });
+                }
+            }
         }
         if self.ignores_sigchld {
             // SAFETY: between fork and exec only a signal's action is set, which is allowed there.
