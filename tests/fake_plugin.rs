@@ -203,10 +203,79 @@ fn it_leaves_a_child_in_its_group_that_holds_stdout() {
     assert_eq!((rest.len(), child.wait().unwrap().code()), (0, Some(5)));
 }
 
+/// A request of the link with these parameters beside deadline and target.
+fn call(id: u64, method: &str, own: &str) -> String {
+    let params = format!(r#"{{"deadline":1,"target":{{"host":{{"name":"h"}}}},{own}}}"#);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n")
+}
+
+/// SEAM-05: the later call is the shorter one.
+#[test]
+fn it_runs_scripts_side_by_side() {
+    let installed = Installed::new(&[]);
+    let mut child = installed.greeted();
+    let script =
+        |id, script| call(id, "link.exec", &format!(r#""script":"{script}","cwd":".","timeoutMs":60"#));
+    let calls = script(2, "echo a; sleep 5") + &script(3, "sleep 0.02; exit 7");
+    child.stdin.as_mut().unwrap().write_all(calls.as_bytes()).unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let replies: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    assert!(replies[1].contains(r#""id":3,"result":{"exitCode":7,"#), "{replies:?}");
+    assert!(
+        replies[2].contains(r#""exitCode":null,"partial":true,"stderr":"","stdout":"a\n""#),
+        "{replies:?}"
+    );
+    assert_eq!(ended(child).status.code(), Some(0));
+}
+
+/// LINK-03
+#[test]
+fn it_fetches_into_the_repository_or_fails() {
+    let installed = Installed::new(&[]);
+    let repo = installed.dir.path().join("repo");
+    let fetch = |id| {
+        let own = format!(r#""remoteCwd":"work","localRepo":"{}","timeoutMs":1"#, repo.display());
+        call(id, "link.fetch", &own)
+    };
+    let mut child = installed.greeted();
+    first_line(&mut child);
+    child.stdin.as_mut().unwrap().write_all(fetch(2).as_bytes()).unwrap();
+    assert!(first_line(&mut child).contains(r#""exitCode":128"#));
+    std::fs::create_dir_all(repo.join(".git")).unwrap();
+    child.stdin.as_mut().unwrap().write_all(fetch(3).as_bytes()).unwrap();
+    assert!(first_line(&mut child).contains(r#""exitCode":0"#));
+    let head = std::fs::read_to_string(repo.join(".git/FETCH_HEAD")).unwrap();
+    assert!(head.len() > 40 && head[..40].bytes().all(|byte| byte.is_ascii_hexdigit()), "{head}");
+    ended(child);
+}
+
+/// PRC-17: it hands its place on until the group is killed.
+#[test]
+fn its_child_that_forks_stays_in_its_group() {
+    let forks = Background { forks: 10_000, holds: vec![mu_sim::fake::Fd::Stdout], ..Background::default() };
+    let installed = Installed::new(&[fault(Act::LeaveChild(forks))]);
+    let mut child = installed.greeted();
+    first_line(&mut child);
+    let group = Pid::from_raw(child.id() as i32);
+    let first = installed.events().iter().find_map(|event| match event {
+        Event::Child(pid) => Some(*pid),
+        _ => None,
+    });
+    let stat = format!("/proc/{}/stat", first.expect("the log names the child"));
+    while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z ")) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    killpg(group, Signal::SIGKILL).unwrap();
+    // The output ends once nobody holds it any more.
+    let mut rest = Vec::new();
+    child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
 /// PRC-18
 #[test]
 fn its_escaped_child_runs_in_another_group_and_is_logged() {
-    let escape = Background { group: Group::Setsid, holds: Vec::new(), until: Until::Forever };
+    let escape = Background { group: Group::Setsid, holds: Vec::new(), until: Until::Forever, forks: 0 };
     let installed = Installed::new(&[fault(Act::LeaveChild(escape))]);
     let child = installed.greeted();
     let leader = Pid::from_raw(child.id() as i32);

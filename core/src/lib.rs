@@ -4,6 +4,7 @@
 //! - [`cli`]: the command line in, one document out
 //! - [`verbs`]: one file for each verb
 //! - [`store`]: the database
+//! - [`link`]: one host's link: scripts, fetches, pushes, checks
 //! - [`trust`]: the checks on a plugin's file
 //! - [`invocation`]: one run of mu with the plugins it has started
 //! - [`session`]: one plugin process as a state machine; [`start_error`]: why there is none
@@ -16,6 +17,7 @@ pub mod cli;
 mod crash;
 pub mod deadlines;
 pub mod invocation;
+pub mod link;
 pub mod os;
 pub mod session;
 pub mod start_error;

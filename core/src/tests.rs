@@ -11,6 +11,8 @@ use crate::os::{FileKind, Signal};
 use crate::store::{Missing, Tx, plugins};
 use crate::testing::{FakeOs, Ran, file, open, plugin};
 
+mod hosts;
+
 fn machine(names: &[&str]) -> FakeOs {
     let os = FakeOs::new();
     os.block_on(async {

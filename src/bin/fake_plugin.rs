@@ -12,13 +12,15 @@ use std::future::{Future, ready};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use mu_sim::fake::{self, Background, Event, Fd, Group, LogLine, Note, Plan, PluginSys, Read, Sig, Until};
+use mu_sim::fake::{
+    self, Background, Event, FORK_EVERY_MS, Fd, Group, LogLine, Note, Plan, PluginSys, Read, Sig, Until,
+};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, Signal, kill, raise, signal};
@@ -273,6 +275,10 @@ impl PluginSys for Real {
         ready(())
     }
 
+    fn write_file(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        std::fs::write(path, bytes)
+    }
+
     fn start(&self) -> u32 {
         self.start
     }
@@ -318,6 +324,14 @@ fn live_in_background(process: &Background) {
         if !process.holds.iter().any(|held| held.number() == number) {
             let _ = unistd::close(number);
         }
+    }
+    for _ in 0..process.forks {
+        sleep_until(Some(clock_ms() + FORK_EVERY_MS));
+        // SAFETY: this process has one thread, so the child may do anything its parent could.
+        if !matches!(unsafe { unistd::fork() }, Ok(ForkResult::Child)) {
+            std::process::exit(0);
+        }
+        unistd::alarm::set(SAFETY_ALARM_S);
     }
     match process.until {
         Until::Forever => sleep_until(None),

@@ -94,7 +94,7 @@ pub fn output(mut output: Output) -> Output {
     let exempt = json_line(&rest).len().saturating_sub(COMMAND_BYTES);
     let room = |empty: &Data| (RESULT_BYTES + exempt).saturating_sub(success_json(empty, &rest).len());
     match &mut output.data {
-        Data::Verbatim(..) => {}
+        Data::Verbatim(..) | Data::Passed(..) => {}
         Data::Row(row) => {
             if success_json(&Data::Row(row.clone()), &output.next).len() > RESULT_BYTES {
                 shorten(row, room(&Data::Row(Row::default())) + "{}".len(), Unit::Bytes, 0);

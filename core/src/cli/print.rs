@@ -63,6 +63,10 @@ pub async fn print<O: Os>(os: &O, printed: &Printed) -> Result<u8, Signal> {
             return Err(signal);
         }
     }
+    if let Err(WriteError::Interrupted(signal)) = write_all(os, Stream::Err, printed.passed.as_bytes()).await
+    {
+        return Err(signal);
+    }
     match write_all(os, Stream::Out, printed.out.as_bytes()).await {
         Ok(()) | Err(WriteError::Closed) => Ok(printed.exit),
         Err(WriteError::Interrupted(signal)) => Err(signal),

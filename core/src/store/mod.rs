@@ -5,12 +5,16 @@
 //! - `migrations`: from an empty file to the tables of this mu; a newer file is refused
 //! - `confine`: what a statement typed by a person may do
 //! - `plugins`: rows of the table `plugins`
+//! - `hosts`: rows of the table `host_profiles`
+//! - `channels`: rows of the table `host_channels`
 //!
 //! In: closures that read or write rows. Out: what they return, committed when they wrote. A locked database is waited
 //! for on the machine's timer, never inside SQLite, which would stop the whole world with it.
 
+pub mod channels;
 pub mod confine;
 pub mod error;
+pub mod hosts;
 pub mod migrations;
 pub mod path;
 pub mod plugins;

@@ -168,8 +168,9 @@ pub fn remove(tx: Tx<'_>, name: &str) -> Result<bool, StoreError> {
 /// the plugin `?1`. A table that gains such a column is listed here.
 pub(crate) type References = &'static [(&'static str, &'static str)];
 
-/// No other table names a plugin yet.
-pub(crate) const REFERENCES: References = &[];
+/// The tables that do.
+pub(crate) const REFERENCES: References =
+    &[("host", "SELECT name FROM host_profiles WHERE plugin = ?1 ORDER BY name")];
 
 /// What still names the plugin: `host box`, one for each row.
 ///

@@ -2,6 +2,7 @@
 //! directory of its own.
 //!
 //! - `child`: a plugin's process
+//! - `dock`: a host with a scripted link
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub(crate) use child::{Heard, Plugin as PluginProcess, Script, answer, sound};
 use child::FakeChild;
 
 mod child;
+pub(crate) mod dock;
 
 /// What `stat` tells of a file.
 pub(crate) fn file(kind: FileKind, uid: u32, mode: u32) -> FileFacts {
@@ -344,9 +346,10 @@ impl Os for FakeOs {
         Sleep(self.clone(), at)
     }
 
-    fn spawn(&self, _: &Exec) -> io::Result<FakeChild> {
+    fn spawn(&self, exec: &Exec) -> io::Result<FakeChild> {
         let script = (self.machine.programs.borrow_mut())(self)?;
         let plugin = Rc::new(RefCell::new(PluginProcess::default()));
+        plugin.borrow_mut().argv = exec.argv.clone();
         let mut children = self.machine.children.borrow_mut();
         children.push(plugin.clone());
         Ok(FakeChild { os: self.clone(), pid: Pid(1000 + children.len() as i32), plugin, script })

@@ -10,7 +10,7 @@ use crate::invocation::{Invocation, Start, Stopped};
 use crate::os::Os;
 use crate::store::plugins::{self, Plugin};
 use crate::store::{Missing, Store, StoreError};
-use crate::verbs::name::{self, PluginName};
+use crate::verbs::name::PluginName;
 
 /// Checks the named plugins, or all. A list of rows `{name, ok, error, message}` when all pass.
 ///
@@ -27,7 +27,7 @@ pub async fn run<O: Os>(
     for name in names {
         if !plugins.iter().any(|(known, _)| known == name.as_str()) {
             let known: Vec<String> = plugins.into_iter().map(|(known, _)| known).collect();
-            return Err(name::unknown(name, &known));
+            return Err(name.unknown(&known));
         }
     }
     plugins.retain(|(known, _)| names.is_empty() || names.iter().any(|name| name.as_str() == known));

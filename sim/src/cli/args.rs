@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::Failure;
 use super::item::Item;
+use super::rules::Asked;
+use super::score::Which;
 
 /// The largest seed: a scenario's seed is a TOML integer.
 pub(crate) const LAST_SEED: u64 = i64::MAX as u64;
@@ -34,6 +36,8 @@ pub(crate) enum Verb {
     Seeds { seeds: Seeds, jobs: usize },
     Replay { what: String, toml: bool },
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
+    Rules(Asked),
+    Score { which: Which, seeds: u64, jobs: usize },
     Worker,
     Events { item: Item },
 }
@@ -120,6 +124,38 @@ enum Word {
         /// Which files; all of the folder when none is given
         files: Vec<PathBuf>,
     },
+    /// Tell which scenarios, tests and benchmarks cite which rule
+    #[command(
+        after_help = "Examples:\n  cargo sim rules\n  cargo sim rules PRC-07 LOAD\n  cargo sim rules --uncovered\n\n\
+            It fails when something cites a rule that does not exist, and when nothing cites a rule that\n\
+            sim/finished-rules.toml calls finished."
+    )]
+    Rules {
+        /// Rules and groups to list with who cites them; a table by group when none is given
+        #[arg(value_name = "RULE|GROUP")]
+        words: Vec<String>,
+        /// List only what nothing cites
+        #[arg(long)]
+        uncovered: bool,
+    },
+    /// Plant bugs in a copy of the tree, one at a time, and see whether a scenario or a seed catches each
+    #[command(after_help = "Examples:\n  cargo sim score\n  cargo sim score 3 17\n  \
+            cargo sim score --pick 5 --by \"$(git rev-parse HEAD)\"\n\n\
+            The bugs are in sim/planted.toml; the copy is kept in target/score, for the next time.")]
+    Score {
+        /// The numbers of the bugs; all when none is given
+        #[arg(value_name = "N", conflicts_with = "pick")]
+        numbers: Vec<u32>,
+        /// So many of them, chosen by a text
+        #[arg(long, value_name = "N", requires = "by", value_parser = clap::value_parser!(u16).range(1..))]
+        pick: Option<u16>,
+        /// The text that chooses: the same ones for the same text
+        #[arg(long, value_name = "TEXT", requires = "pick")]
+        by: Option<String>,
+        /// How many random seeds are tried on a bug that no scenario has caught
+        #[arg(long, value_name = "N", default_value_t = 2000)]
+        seeds: u64,
+    },
     /// Play the items that come on standard input
     #[command(hide = true)]
     Worker,
@@ -165,6 +201,15 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         Some(Word::Seeds(seeds)) => Verb::Seeds { seeds, jobs: jobs.unwrap_or(cores) },
         Some(Word::Replay { what, toml }) => Verb::Replay { what, toml },
         Some(Word::Determinism { seeds, files }) => Verb::Determinism { seeds, files },
+        Some(Word::Rules { words, uncovered }) => Verb::Rules(Asked { words, uncovered }),
+        Some(Word::Score { numbers, pick, by, seeds }) => {
+            let which = match (pick, by) {
+                (Some(count), Some(text)) => Which::Picked { count: count.into(), text },
+                _ if numbers.is_empty() => Which::All,
+                _ => Which::Numbers(numbers),
+            };
+            Verb::Score { which, seeds, jobs: jobs.unwrap_or(cores) }
+        }
         Some(Word::Worker) => Verb::Worker,
         Some(Word::Events { item }) => {
             let item = Item::read(&item).ok_or_else(|| Failure::Input(format!("`{item}` is no item")))?;

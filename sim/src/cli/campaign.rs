@@ -1,5 +1,6 @@
 //! Many items on the simulated machine, and the report on them.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::item::{Item, Outcome};
@@ -23,7 +24,10 @@ pub(crate) struct Style {
 pub(crate) fn run(_: &Place, items: &[Item], jobs: usize, style: Style) -> Result<u8, Failure> {
     let begun = Instant::now();
     let mut report = Report::new(items.len(), style);
-    worker::play_all(items, jobs, |outcome| report.add(outcome))?;
+    worker::play_all(&worker::own_program()?, items, jobs, |outcome| {
+        report.add(outcome);
+        ControlFlow::Continue(())
+    })?;
     Ok(report.end(begun))
 }
 

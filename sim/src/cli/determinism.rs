@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -58,16 +58,17 @@ pub(crate) fn run(place: &Place, names: &[PathBuf], seeds: Seeds, json: bool) ->
 type Runs = BTreeMap<String, Outcome>;
 
 fn both(items: &[Item], progress: &mut Progress) -> Result<[Runs; 2], Failure> {
+    let own = &own_program()?;
     let (told, outcomes) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let forth = told.clone();
         let forth = scope.spawn(move || {
             let mut items = items.iter().cloned();
-            play_some(|| items.next(), |outcome| drop(forth.send((0, outcome))))
+            play_some(own, || items.next(), |outcome| drop(forth.send((0, outcome))))
         });
         let back = scope.spawn(move || {
             let mut items = items.iter().rev().cloned();
-            play_some(|| items.next(), |outcome| drop(told.send((1, outcome))))
+            play_some(own, || items.next(), |outcome| drop(told.send((1, outcome))))
         });
         let mut runs = [Runs::new(), Runs::new()];
         for (which, outcome) in outcomes {
@@ -91,7 +92,7 @@ fn fingerprint(outcome: &Outcome) -> String {
 /// Plays the item in two more processes, to find the first event that differs.
 fn difference(item: Item, runs: [String; 2]) -> Result<Difference, Failure> {
     let events = || -> Result<Vec<String>, Failure> {
-        let output = own_program()?
+        let output = Command::new(own_program()?)
             .args(["events", &item.word()])
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())

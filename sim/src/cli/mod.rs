@@ -7,6 +7,7 @@
 //! - `args`: the words; `files`: names to scenarios; `item`: one thing that is played, and what came of it
 //! - `worker`: items played in processes of their own, so that neither a crash nor a hang of one takes the others along
 //! - `campaign`: many items, their sum (`tally`) and the progress that is shown meanwhile (`progress`)
+//! - `rules`: who cites which rule; `score`: whether planted bugs are caught
 //! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
 
 // This is not mu: it reads its own command line, starts its own processes and tells how long they took.
@@ -20,12 +21,15 @@ mod item;
 mod progress;
 mod real;
 mod replay;
+mod rules;
+mod score;
 mod tally;
 mod worker;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use serde_json::json;
@@ -120,9 +124,19 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         }
         Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
         Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),
+        Verb::Rules(asked) => rules::run(place, &asked, json),
+        Verb::Score { which, seeds, jobs } => score::run(place, &which, seeds, jobs, json),
         Verb::Worker => worker::serve(),
         Verb::Events { item } => replay::events(&item),
     }
+}
+
+/// The cargo that built this program, to be run in `folder`; silent on standard output, which is for reports.
+fn cargo(folder: &Path) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+    command
 }
 
 /// Why standard output did not take everything.

@@ -1,13 +1,12 @@
 //! Scenarios on real processes: the real `mu` and the real fake plugin, built first.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
 use super::campaign::{Report, Style};
 use super::item::{Item, Outcome};
-use super::{Failure, Place, files, tell};
+use super::{Failure, Place, files, tell, worker};
 use crate::play;
 use crate::scenario::Scenario;
 use crate::world::{Cannot, Executables, Real};
@@ -55,20 +54,17 @@ fn play(item: &Item, scenario: &Scenario, executables: &Executables) -> Result<O
 
 /// Builds both programs in the profile of this one; they come to lie beside it.
 fn build(root: &Path) -> Result<Executables, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::broken("the path of this program", error))?;
+    let own = worker::own_program()?;
     let folder = own.parent().unwrap_or(Path::new("/"));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--quiet", "--features", "sim"]);
+    let mut command = super::cargo(root);
+    command.args(["build", "--quiet", "--features", "sim"]);
     command.args(["--bin", "mu", "--bin", "mu-fake-plugin"]);
     match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
         Some(profile) => drop(command.args(["--profile", profile])),
     }
     tell("building mu and mu-fake-plugin\n");
-    // Standard output is for the report.
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
-    match status {
+    match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(Failure::Broken(format!("mu and mu-fake-plugin were not built: {status}"))),
         Err(error) => return Err(Failure::broken("cargo, to build mu and mu-fake-plugin", error)),

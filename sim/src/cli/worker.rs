@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -35,11 +37,17 @@ pub(crate) fn serve() -> Result<u8, Failure> {
     Ok(HELD)
 }
 
-/// Plays all items, in `jobs` processes; `each` is told of every outcome as it comes, in no order.
+/// Plays the items, in `jobs` processes of `program`, which are given them in their order; `each` is told of every
+/// outcome as it comes, in no order. Once it breaks, no more are given out, and those that were are still told.
 ///
 /// # Errors
 /// A process cannot be started.
-pub(crate) fn play_all(items: &[Item], jobs: usize, mut each: impl FnMut(Outcome)) -> Result<(), Failure> {
+pub(crate) fn play_all(
+    program: &Path,
+    items: &[Item],
+    jobs: usize,
+    mut each: impl FnMut(Outcome) -> ControlFlow<()>,
+) -> Result<(), Failure> {
     let left = Mutex::new(items.iter());
     let (outcomes, told) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -48,22 +56,27 @@ pub(crate) fn play_all(items: &[Item], jobs: usize, mut each: impl FnMut(Outcome
                 let (left, outcomes) = (&left, outcomes.clone());
                 scope.spawn(move || {
                     let next = || left.lock().expect("no job panics while it takes an item").next().cloned();
-                    play_some(next, |outcome| drop(outcomes.send(outcome)))
+                    play_some(program, next, |outcome| drop(outcomes.send(outcome)))
                 })
             })
             .collect();
         drop(outcomes);
-        told.iter().for_each(&mut each);
+        for outcome in told {
+            if each(outcome).is_break() {
+                *left.lock().expect("no job panics while it takes an item") = [].iter();
+            }
+        }
         jobs.into_iter().try_for_each(|job| job.join().expect("a job does not panic"))
     })
 }
 
-/// Plays what `next` gives in one process, and in a new one after an item that ended it.
+/// Plays what `next` gives in one process of `program`, and in a new one after an item that ended it.
 pub(crate) fn play_some(
+    program: &Path,
     mut next: impl FnMut() -> Option<Item>,
     mut each: impl FnMut(Outcome),
 ) -> Result<(), Failure> {
-    let mut worker = Worker::start()?;
+    let mut worker = Worker::start(program)?;
     let mut waiting: VecDeque<Item> = VecDeque::new();
     loop {
         while waiting.len() < AHEAD
@@ -77,7 +90,7 @@ pub(crate) fn play_some(
             Ok(outcome) => each(outcome),
             Err(reason) => {
                 each(Outcome::crash(item, reason));
-                worker = Worker::start()?;
+                worker = Worker::start(program)?;
                 waiting.iter().for_each(|item| worker.give(item));
             }
         }
@@ -91,8 +104,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn start() -> Result<Worker, Failure> {
-        let mut child = own_program()?
+    fn start(program: &Path) -> Result<Worker, Failure> {
+        let mut child = Command::new(program)
             .arg("worker")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -144,9 +157,8 @@ impl Drop for Worker {
 ///
 /// # Errors
 /// The system does not say where it is.
-pub(crate) fn own_program() -> Result<Command, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::broken("the path of this program", error))?;
-    Ok(Command::new(own))
+pub(crate) fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::broken("the path of this program", error))
 }
 
 fn readable(pipe: &ChildStdout, until: Instant) -> Result<bool, Errno> {

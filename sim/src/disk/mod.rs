@@ -55,6 +55,7 @@ use rusqlite::{Connection, OpenFlags};
 use handle::Handle;
 use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
+use pages::Pages;
 use tree::{File, Inode, Place, READ, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
 
@@ -478,6 +479,28 @@ impl Disk {
         }
         bytes.truncate(limit);
         Ok(bytes)
+    }
+
+    /// Replaces the contents of a regular file on behalf of `uid`, links followed; a missing one is made, mode 0644. A
+    /// device takes everything. Not durable until synced.
+    ///
+    /// `EISDIR` for a directory, `EACCES` when `uid` may not write it or not make it there, `ENXIO` for a fifo or a socket
+    /// (nobody is at its other end), `ETXTBSY` for a program.
+    pub fn write(&self, path: &Path, uid: u32, bytes: &[u8]) -> io::Result<()> {
+        let place = resolve(&self.0.root, path, uid, true).map_err(os_error)?;
+        let inode = match &place.inode {
+            Some(inode) if inode.directory().is_some() => return Err(os_error(Errno::EISDIR)),
+            Some(inode) if !inode.allows(uid, WRITE) => return Err(os_error(Errno::EACCES)),
+            Some(inode) => inode.clone(),
+            None => self.0.create(&place, uid, uid, 0o644).map_err(os_error)?,
+        };
+        match &inode.body {
+            tree::Body::Bytes(file) => drop(file.current.replace(Rc::new(Pages::from_bytes(bytes)))),
+            tree::Body::Other(Node::Device) => {}
+            tree::Body::Other(Node::Program { .. }) => return Err(os_error(Errno::ETXTBSY)),
+            tree::Body::Directory(_) | tree::Body::Other(_) => return Err(os_error(Errno::ENXIO)),
+        }
+        Ok(())
     }
 
     /// Opens (and creates, mode 0600) a database for process `owner` running as `uid`. Busy timeout 0.

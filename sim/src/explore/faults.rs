@@ -25,7 +25,7 @@ pub(super) fn draw(
     plugins: &BTreeMap<String, PluginTable>,
 ) -> Vec<Fault> {
     let mut entries = catalogue();
-    entries.retain(|entry| swarm.topics.contains(&entry.topic));
+    entries.retain(|entry| swarm.topics.contains(&entry.topic) && entry.methods.contains(&"initialize"));
     if !swarm.large {
         entries.retain(|entry| !matches!(entry.name, "line-1mib" | "line-1mib-and-1"));
     }
@@ -68,6 +68,7 @@ fn parameter(stream: &mut Stream, swarm: &Swarm, act: Act) -> Act {
         Act::EndlessLine(_) => Act::EndlessLine(magnitude(stream, flood)),
         Act::StderrFlood(_) => Act::StderrFlood(magnitude(stream, flood)),
         Act::StderrNoNewline(_) => Act::StderrNoNewline(magnitude(stream, flood)),
+        Act::PaddedString(_) => Act::PaddedString(magnitude(stream, flood) as u32),
         Act::Nesting(_) => {
             let depth = if swarm.large { 100_000 } else { 70 };
             Act::Nesting(2 + magnitude(stream, depth))
@@ -107,5 +108,6 @@ fn child(stream: &mut Stream) -> Background {
         _ => Until::Ms(span(stream)),
     };
     let group = if stream.chance(1, 3) { Group::Setsid } else { Group::Same };
-    Background { group, holds, until }
+    let forks = if stream.chance(1, 8) { magnitude(stream, 100) as u32 } else { 0 };
+    Background { group, holds, until, forks }
 }

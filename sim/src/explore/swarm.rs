@@ -4,10 +4,11 @@
 use crate::fake::Topic;
 use crate::streams::Stream;
 
-const TOPICS: [Topic; 9] = [
+const TOPICS: [Topic; 10] = [
     Topic::Bytes,
     Topic::Delivery,
     Topic::Error,
+    Topic::Answer,
     Topic::Streams,
     Topic::Stderr,
     Topic::Process,

@@ -1,10 +1,12 @@
 //! What a plugin does: the correct one, and at the moments that its plan names, the faulty one.
 //!
 //! In: a plan and an operating system. Out: the exit status, and everything done through [`PluginSys`] on the way.
-//! One thread: lines are handled one by one, what is due later waits in a queue. Bytes are built and mu's lines are
+//! One thread: lines are handled one by one, what is due later waits in a queue, so that several calls can be in flight
+//! and each is answered when it is due. Bytes are built and mu's lines are
 //! read without the host's types, so that one misunderstanding cannot sit on both sides.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -12,6 +14,7 @@ use super::Plan;
 use super::catalogue::{Act, When};
 use super::faults::Fault;
 use super::lines::{self, Piece, Reply};
+use super::link;
 use super::sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
 
 /// One write of a flood.
@@ -31,9 +34,11 @@ pub async fn run<S: PluginSys>(sys: &mut S, plan: &Plan) -> i32 {
         faults,
         unfinished: Vec::new(),
         queue: Vec::new(),
+        behind: Vec::new(),
+        on_cancel: Vec::new(),
         held: Vec::new(),
         seen: BTreeMap::new(),
-        last_id: Value::from(1),
+        last: Reply { id: Value::from(1), result: plan.declaration.clone(), timeout_at: 0 },
         reading: true,
         stdout_gone: false,
     };
@@ -54,12 +59,31 @@ enum Step {
     Begin(&'static str),
     /// Bytes on stdout, and what lies between them.
     Piece(Piece),
-    /// Anything else.
+    /// Anything else that a fault does.
     Deed(Act),
-    /// The steps that follow are due so much later; a cancel or the end of stdin drops them.
-    Cancellable(u64),
+    /// The steps that follow are not due before this time. A cancel or the end of stdin drops them, unless they are
+    /// `firm`.
+    Until { at: u64, firm: bool },
     /// These steps are due so much later, those that follow are not delayed.
     Later(u64, Vec<Step>),
+    /// The steps that follow wait until another request has been answered.
+    Behind,
+    /// A file is written.
+    File(PathBuf, Vec<u8>),
+    /// A request is answered.
+    Answer(Box<Answer>),
+}
+
+/// A request that was read and not yet answered.
+#[derive(Debug)]
+struct Answer {
+    method: String,
+    nth: u32,
+    reply: Reply,
+    /// The file that is written first, so that the reply is true.
+    fetch_head: Option<(PathBuf, Vec<u8>)>,
+    /// Why the method is not served, instead of a result.
+    refusal: Option<String>,
 }
 
 /// Steps that wait for their time.
@@ -67,6 +91,8 @@ struct Due {
     at: u64,
     /// The request that they answer; `None` for deeds of a fault.
     id: Option<Value>,
+    /// Whether neither a cancel nor the end of stdin drops them.
+    firm: bool,
     steps: VecDeque<Step>,
 }
 
@@ -79,12 +105,16 @@ struct Process<'a, S> {
     unfinished: Vec<u8>,
     /// In order of arrival; the earliest time goes first, of equal times the earliest arrival.
     queue: Vec<Due>,
+    /// What waits for the answer to another request.
+    behind: Vec<Due>,
+    /// What a cancel of a request sets off.
+    on_cancel: Vec<(Value, Vec<Step>)>,
     /// What goes out when stdin ends.
     held: Vec<u8>,
     /// How many requests of each method came.
     seen: BTreeMap<String, u32>,
-    /// The id that a fault without a request uses.
-    last_id: Value,
+    /// The sound reply to the last request, for faults that no request calls for.
+    last: Reply,
     reading: bool,
     stdout_gone: bool,
 }
@@ -95,7 +125,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let before_read = self.at(When::BeforeRead, "initialize", 1);
         if !before_read.is_empty() {
             self.sys.stdin_ready().await;
-            let steps = self.steps_of(&before_read, &self.own_reply());
+            let steps = self.steps_of(&before_read, &self.last);
             self.perform(None, steps.into()).await?;
         }
         let mut buf = vec![0; READ];
@@ -120,7 +150,8 @@ impl<'a, S: PluginSys> Process<'a, S> {
     /// stdin has ended: what is in flight is dropped, and the process exits unless a fault keeps it.
     async fn end(&mut self) -> Flow {
         self.sys.note(Note::Eof { unfinished: self.unfinished.len() });
-        self.queue.clear();
+        self.queue.retain(|due| due.firm);
+        self.behind.clear();
         let held = std::mem::take(&mut self.held);
         self.write(Fd::Stdout, &held).await;
         self.moment(When::OnEof).await?;
@@ -154,61 +185,87 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let Some(method) = message["method"].as_str() else { return Ok(()) };
         match (method, message.get("id")) {
             ("shutdown", None) => self.moment(When::OnShutdown).await,
-            ("$/cancel", None) => {
-                let id = message["params"].get("id");
-                self.queue.retain(|due| due.id.is_none() || due.id.as_ref() != id);
-                Ok(())
-            }
+            ("$/cancel", None) => self.cancel(&message["params"]["id"]).await,
             (_, None) => Ok(()),
-            (method, Some(id)) => self.answer(method, id).await,
+            (method, Some(id)) => self.take(method, id, &message["params"]).await,
         }
     }
 
-    async fn answer(&mut self, method: &str, id: &Value) -> Flow {
-        self.last_id = id.clone();
-        let nth = *self.seen.entry(method.to_owned()).and_modify(|n| *n += 1).or_insert(1);
-        let (reply, line) = match self.result_of(method) {
-            Some(result) => {
-                let reply = Reply { id: id.clone(), result };
-                let line = reply.line();
-                (reply, line)
+    /// Drops what the request has in flight.
+    async fn cancel(&mut self, id: &Value) -> Flow {
+        let stays = |due: &Due| due.firm || due.id.as_ref() != Some(id);
+        self.queue.retain(stays);
+        self.behind.retain(stays);
+        match self.on_cancel.iter().position(|(its, _)| its == id) {
+            Some(index) => {
+                let (id, steps) = self.on_cancel.remove(index);
+                self.perform(Some(&id), steps.into()).await
             }
-            None => {
-                let line =
-                    lines::error_line(id, "permanent", &format!("the fake plugin does not serve {method}"));
-                (Reply { id: id.clone(), result: Value::Null }, line)
-            }
-        };
-        let at = |when| self.at(when, method, nth);
-        let mut steps = self.steps_of(&at(When::BeforeReply), &reply);
-        let instead = at(When::Instead);
-        let after = self.steps_of(&at(When::AfterReply), &reply);
-        if instead.is_empty() {
-            let middle = self.steps_of(&at(When::MidReply), &reply);
-            let half = if middle.is_empty() { 0 } else { line.len() / 2 };
-            if half > 0 {
-                steps.push(Step::Piece(Piece::Out(line[..half].to_vec())));
-                steps.extend(middle);
-            }
-            steps.extend(glued(line[half..].to_vec(), after));
-        } else {
-            steps.extend(self.steps_of(&instead, &reply));
-            steps.extend(after);
+            None => Ok(()),
         }
+    }
+
+    /// Takes a request on: what its faults do before it, its work, its answer, each at its time.
+    async fn take(&mut self, method: &str, id: &Value, params: &Value) -> Flow {
+        let nth = *self.seen.entry(method.to_owned()).and_modify(|n| *n += 1).or_insert(1);
+        let now = self.sys.now_ms();
+        let work = match method {
+            "initialize" => Some(link::Work::at_once(self.plan.declaration.clone())),
+            method => link::work(self.plan, method, params),
+        };
+        let refusal = work.is_none().then(|| format!("the fake plugin does not serve {method}"));
+        let work = work.unwrap_or_else(|| link::Work::at_once(Value::Null));
+        let reply = Reply { id: id.clone(), result: work.result, timeout_at: now + link::timeout(params) };
+        self.last = reply.clone();
+        let on_cancel = self.steps_of(&self.at(When::OnCancel, method, nth), &reply);
+        if !on_cancel.is_empty() {
+            self.on_cancel.push((id.clone(), on_cancel));
+        }
+        let mut steps = self.steps_of(&self.at(When::BeforeReply, method, nth), &reply);
+        for (at, path, bytes) in work.files {
+            steps.extend([Step::Until { at: now + at, firm: false }, Step::File(path, bytes)]);
+        }
+        steps.push(Step::Until { at: now.saturating_add(work.takes), firm: false });
+        let method = method.to_owned();
+        steps.push(Step::Answer(Box::new(Answer {
+            method,
+            nth,
+            reply,
+            fetch_head: work.fetch_head,
+            refusal,
+        })));
         self.perform(Some(id), steps.into()).await
     }
 
-    /// The table of what a correct plugin serves.
-    fn result_of(&self, method: &str) -> Option<Value> {
-        match method {
-            "initialize" => Some(self.plan.declaration.clone()),
-            _ => None,
+    /// The reply of a request that is due now, or what its faults make of it.
+    fn answer(&mut self, mut answer: Answer) -> Vec<Step> {
+        let at = |when| self.at(when, &answer.method, answer.nth);
+        let (instead, middle, after) = (at(When::Instead), at(When::MidReply), at(When::AfterReply));
+        if let Some((path, bytes)) = answer.fetch_head.filter(|_| instead.iter().all(|one| one.act.fetches()))
+            && self.sys.write_file(&path, &bytes).is_err()
+        {
+            answer.reply.result = link::no_repository();
         }
-    }
-
-    /// A reply for faults that no request calls for.
-    fn own_reply(&self) -> Reply {
-        Reply { id: self.last_id.clone(), result: self.plan.declaration.clone() }
+        let reply = &answer.reply;
+        let after = self.steps_of(&after, reply);
+        if !instead.is_empty() {
+            let mut steps = self.steps_of(&instead, reply);
+            steps.extend(after);
+            return steps;
+        }
+        let line = match answer.refusal {
+            Some(reason) => lines::error_line(&reply.id, "permanent", &reason),
+            None => reply.line(),
+        };
+        let middle = self.steps_of(&middle, reply);
+        let half = if middle.is_empty() { 0 } else { line.len() / 2 };
+        let mut steps = Vec::new();
+        if half > 0 {
+            steps.push(Step::Piece(Piece::Out(line[..half].to_vec())));
+            steps.extend(middle);
+        }
+        steps.extend(glued(line[half..].to_vec(), after));
+        steps
     }
 
     fn at(&self, when: When, method: &str, nth: u32) -> Vec<&'a Fault> {
@@ -219,7 +276,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
     async fn moment(&mut self, when: When) -> Flow {
         let faults: Vec<&Fault> =
             self.faults.iter().copied().filter(|fault| fault.moment() == when).collect();
-        let steps = self.steps_of(&faults, &self.own_reply());
+        let steps = self.steps_of(&faults, &self.last);
         self.perform(None, steps.into()).await
     }
 
@@ -229,7 +286,13 @@ impl<'a, S: PluginSys> Process<'a, S> {
             let mut steps = vec![Step::Begin(fault.act.name())];
             match &fault.act {
                 Act::DelayMs(ms) => steps.push(Step::Piece(Piece::Wait(*ms))),
-                Act::CancellableDelayMs(ms) => steps.push(Step::Cancellable(*ms)),
+                Act::CancellableDelayMs(ms) => {
+                    steps.push(Step::Until { at: self.sys.now_ms() + ms, firm: false });
+                }
+                Act::AfterTimeoutMs(ms) => {
+                    steps.push(Step::Until { at: reply.timeout_at + ms, firm: true });
+                }
+                Act::BehindNext => steps.push(Step::Behind),
                 act => match lines::pieces(act, reply, &|name| self.sys.env(name)) {
                     Some(pieces) => steps.extend(pieces.into_iter().map(Step::Piece)),
                     None => steps.push(Step::Deed(act.clone())),
@@ -259,14 +322,27 @@ impl<'a, S: PluginSys> Process<'a, S> {
                 Step::Begin(name) => self.sys.note(Note::Fault(name)),
                 Step::Piece(piece) => self.perform_piece(piece).await?,
                 Step::Deed(act) => self.perform_deed(&act).await?,
-                Step::Cancellable(ms) => {
-                    let at = self.sys.now_ms() + ms;
-                    self.queue.push(Due { at, id: id.cloned(), steps });
-                    return Ok(());
+                Step::Until { at, firm } => {
+                    if at > self.sys.now_ms() {
+                        self.queue.push(Due { at, id: id.cloned(), firm, steps });
+                        return Ok(());
+                    }
                 }
                 Step::Later(ms, steps) => {
                     let at = self.sys.now_ms() + ms;
-                    self.queue.push(Due { at, id: None, steps: steps.into() });
+                    self.queue.push(Due { at, id: None, firm: false, steps: steps.into() });
+                }
+                Step::Behind => {
+                    self.behind.push(Due { at: 0, id: id.cloned(), firm: false, steps });
+                    return Ok(());
+                }
+                // Where a script writes is its own affair.
+                Step::File(path, bytes) => drop(self.sys.write_file(&path, &bytes)),
+                Step::Answer(answer) => {
+                    for step in self.answer(*answer).into_iter().rev() {
+                        steps.push_front(step);
+                    }
+                    self.queue.append(&mut self.behind);
                 }
             }
         }
@@ -319,7 +395,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
             }
             Act::ExitLeavingEscaped(status) => {
                 let until = Until::Ms(ESCAPED_MS);
-                let child = Background { group: Group::Setsid, holds: vec![Fd::Stdout], until };
+                let child = Background { group: Group::Setsid, holds: vec![Fd::Stdout], until, forks: 0 };
                 self.sys.spawn_background(&child).await;
                 return Err(Exited(i32::from(*status)));
             }

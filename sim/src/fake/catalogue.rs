@@ -1,4 +1,4 @@
-//! Every fault there is, as one table: name, what it does, when it can happen, example values.
+//! Every fault there is, as one table: name, what it does, when it can happen, to which methods, example values.
 //!
 //! The table makes the type [`Act`], its TOML and JSON form (`do = "bom"`, `do = { exit = 3 }`) and [`catalogue`], so
 //! that a fault cannot exist in one of them alone. To add one, add a line here, and its bytes in `lines` or its deed in
@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::faults::METHODS;
 use super::sys::{Background, Fd, Group, Sig, Until};
 
 /// The moment at which a fault happens.
@@ -24,6 +25,8 @@ pub enum When {
     MidReply,
     /// The reply has been written. Bytes of a fault go out in the same write as the reply.
     AfterReply,
+    /// A `$/cancel` of the request has been read, whether it had been answered or not.
+    OnCancel,
     /// `shutdown` has been read.
     OnShutdown,
     /// Standard input has ended.
@@ -32,13 +35,14 @@ pub enum When {
 
 impl When {
     /// All of them, in the order in which a plugin's life passes them.
-    pub const ALL: [When; 8] = [
+    pub const ALL: [When; 9] = [
         When::OnStart,
         When::BeforeRead,
         When::BeforeReply,
         When::Instead,
         When::MidReply,
         When::AfterReply,
+        When::OnCancel,
         When::OnShutdown,
         When::OnEof,
     ];
@@ -52,6 +56,7 @@ impl When {
             When::Instead => "instead",
             When::MidReply => "mid-reply",
             When::AfterReply => "after-reply",
+            When::OnCancel => "on-cancel",
             When::OnShutdown => "on-shutdown",
             When::OnEof => "on-eof",
         }
@@ -72,6 +77,8 @@ pub enum Topic {
     Delivery,
     /// An error reply.
     Error,
+    /// A reply that is wrong in what it says.
+    Answer,
     /// Standard streams that are closed or not read.
     Streams,
     /// Standard error.
@@ -97,13 +104,22 @@ pub struct Entry {
     pub topic: Topic,
     /// When it can happen; the first is what a fault without `when` means.
     pub moments: &'static [When],
+    /// The methods whose requests can be met with it.
+    pub methods: &'static [&'static str],
     /// Values worth trying: one for a fault without a parameter.
     pub examples: Vec<Act>,
 }
 
 /// Bytes can come at any point; as the reply is the natural one.
-const BYTES: &[When] =
-    &[When::Instead, When::OnStart, When::BeforeReply, When::AfterReply, When::OnShutdown, When::OnEof];
+const BYTES: &[When] = &[
+    When::Instead,
+    When::OnStart,
+    When::BeforeReply,
+    When::AfterReply,
+    When::OnCancel,
+    When::OnShutdown,
+    When::OnEof,
+];
 /// The reply itself is changed.
 const REPLY: &[When] = &[When::Instead];
 /// A process can end anywhere.
@@ -114,6 +130,7 @@ const END: &[When] = &[
     When::BeforeReply,
     When::MidReply,
     When::AfterReply,
+    When::OnCancel,
     When::OnShutdown,
     When::OnEof,
 ];
@@ -124,6 +141,7 @@ const SIDE: &[When] = &[
     When::BeforeRead,
     When::MidReply,
     When::AfterReply,
+    When::OnCancel,
     When::OnShutdown,
     When::OnEof,
 ];
@@ -132,19 +150,52 @@ const SETTING: &[When] = &[When::OnStart, When::BeforeRead, When::BeforeReply, W
 /// The end of the process is what is changed.
 const STOP: &[When] = &[When::OnEof, When::OnShutdown];
 /// The time before a reply or between its halves, or before the process reads or ends.
-const PAUSE: &[When] = &[When::BeforeReply, When::OnStart, When::MidReply, When::OnShutdown, When::OnEof];
+const PAUSE: &[When] =
+    &[When::BeforeReply, When::OnStart, When::MidReply, When::OnCancel, When::OnShutdown, When::OnEof];
 /// Only the time before the reply.
 const BEFORE: &[When] = &[When::BeforeReply];
+/// A reply once more.
+const MORE: &[When] = &[When::AfterReply, When::OnCancel, When::OnShutdown, When::OnEof];
+/// Only an announcement of the end.
+const SHUTDOWN: &[When] = &[When::OnShutdown];
+
+/// Everything but the handshake.
+const CALLS: &[&str] = &["link.exec", "link.fetch", "link.push", "link.checkSteps"];
+/// Those that take a `timeoutMs` and are answered by a run.
+const RUNS: &[&str] = &["link.exec", "link.fetch", "link.push"];
+/// Those that are answered by steps.
+const STEPS: &[&str] = &["link.checkSteps"];
+/// Those that leave a FETCH_HEAD.
+const FETCHES: &[&str] = &["link.fetch"];
+
+impl Act {
+    /// Whether a fetch whose reply it replaces has done its work.
+    pub(super) fn fetches(&self) -> bool {
+        match self {
+            Act::ExitCode(code) => *code == 0,
+            act => act.topic() != Topic::Error && *act != Act::NoFetchHead,
+        }
+    }
+}
 
 macro_rules! examples {
     ($variant:ident) => { vec![Act::$variant] };
     ($variant:ident $($value:expr),+) => { vec![$(Act::$variant($value)),+] };
 }
 
+macro_rules! methods {
+    () => {
+        METHODS
+    };
+    ($methods:ident) => {
+        $methods
+    };
+}
+
 macro_rules! catalogue {
     ($( $topic:ident { $(
         #[doc = $doc:literal]
-        $name:literal $variant:ident $( ($field:ty: $($example:expr),+) )? at $moments:ident;
+        $name:literal $variant:ident $( ($field:ty: $($example:expr),+) )? at $moments:ident $( of $methods:ident )?;
     )* } )*) => {
         /// What a fault does: `do` in a scenario.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +214,7 @@ macro_rules! catalogue {
                         doc: $doc.trim_ascii(),
                         topic: self.topic(),
                         moments: self.moments(),
+                        methods: self.methods(),
                         examples: examples!($variant $($($example),+)?),
                     },
                 )*)* }
@@ -181,6 +233,11 @@ macro_rules! catalogue {
             /// When it can happen; the first is the natural moment.
             pub fn moments(&self) -> &'static [When] {
                 match self { $($( Act::$variant { .. } => $moments, )*)* }
+            }
+
+            /// The methods whose requests can be met with it.
+            pub fn methods(&self) -> &'static [&'static str] {
+                match self { $($( Act::$variant { .. } => methods!($($methods)?), )*)* }
             }
         }
 
@@ -298,6 +355,10 @@ catalogue! {
         "log-banner" LogBanner at BYTES;
         /// These words as one line.
         "line" Line(String: "ready".to_owned(), "{}".to_owned()) at BYTES;
+        /// The sound reply, beside whatever else is sent.
+        "reply" Reply at MORE;
+        /// A reply to `shutdown`, which is no request: id and result are null.
+        "answer-shutdown" AnswerShutdown at SHUTDOWN;
     }
     Delivery {
         /// The reply, one byte a write.
@@ -310,6 +371,12 @@ catalogue! {
         "hold-until-eof" HoldUntilEof at REPLY;
         /// No reply at all.
         "no-reply" NoReply at REPLY;
+        /// The first half of the reply's bytes, and nothing more.
+        "half-reply" HalfReply at REPLY;
+        /// The first string of the result grows by this many characters.
+        "padded-string" PaddedString(u32: 204_800) at REPLY;
+        /// The reply waits until a later request has been answered; a cancel or the end of stdin drops it.
+        "behind-next" BehindNext at BEFORE of CALLS;
     }
     Error {
         /// An error without `data`.
@@ -330,6 +397,16 @@ catalogue! {
         "error-human-without-remedy" ErrorHumanWithoutRemedy at BYTES;
         /// The error kind `unknown-outcome`.
         "error-unknown-outcome" ErrorUnknownOutcome at BYTES;
+    }
+    Answer {
+        /// The result is one of another method.
+        "wrong-shape" WrongShape at REPLY;
+        /// The result has this `exitCode`, whatever the run did.
+        "exit-code" ExitCode(i64: 124, 256, -1) at REPLY of RUNS;
+        /// The first step has an `ok` that does not exist.
+        "step-ok-unknown" StepOkUnknown at REPLY of STEPS;
+        /// A sound reply to a fetch that has written no FETCH_HEAD.
+        "no-fetch-head" NoFetchHead at REPLY of FETCHES;
     }
     Streams {
         /// From this moment on stdin is not read; the process stays until it is killed.
@@ -364,7 +441,8 @@ catalogue! {
         "leave-child" LeaveChild(Background:
             Background::default(),
             Background { until: Until::Ms(2_000), ..Background::default() },
-            Background { group: Group::Setsid, holds: vec![Fd::Stdout, Fd::Stderr], until: Until::Ms(8_000) }) at SIDE;
+            Background { forks: 100, holds: vec![Fd::Stdout], ..Background::default() },
+            Background { group: Group::Setsid, holds: vec![Fd::Stdout, Fd::Stderr], until: Until::Ms(8_000), forks: 0 }) at SIDE;
         /// `shutdown` and the end of stdin have no effect: the process stays until it is killed.
         "ignore-stop" IgnoreStop at STOP;
         /// SIGTERM, SIGINT and SIGHUP have no effect on the process.
@@ -377,6 +455,8 @@ catalogue! {
         "delay-ms" DelayMs(u64: 1_000, 9_900, 10_100) at PAUSE;
         /// The reply comes after this many milliseconds, unless a cancel or the end of stdin comes first.
         "cancellable-delay-ms" CancellableDelayMs(u64: 1_000, 9_900, 10_100) at BEFORE;
+        /// The reply comes this many milliseconds after the call's own `timeoutMs`, whatever comes meanwhile.
+        "after-timeout-ms" AfterTimeoutMs(u64: 0, 4_900, 5_100) at BEFORE of RUNS;
     }
     Mu {
         /// This signal is sent to mu.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::file::PluginFile;
+use super::link::CheckStep;
 
 /// A seam that a plugin can declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +71,12 @@ pub struct PluginTable {
     /// Dotted paths in the declaration that are set to JSON's null.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<String>,
+    /// The steps that it tells to `mu host check`; one that passed in each phase when left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<CheckStep>,
+    /// The commit at its host's HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// The file that is installed for it.
     #[serde(default, skip_serializing_if = "PluginFile::is_ordinary")]
     pub file: PluginFile,
@@ -91,6 +98,8 @@ impl Default for PluginTable {
             drop: Vec::new(),
             set: BTreeMap::new(),
             null: Vec::new(),
+            steps: Vec::new(),
+            head: None,
             file: PluginFile::default(),
         }
     }

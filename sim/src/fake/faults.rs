@@ -6,7 +6,7 @@ use super::catalogue::{Act, Topic, When};
 use super::sys::{Fd, Until};
 
 /// The methods that the fake plugin answers, hence those that `on` can name.
-pub const METHODS: &[&str] = &["initialize"];
+pub const METHODS: &[&str] = &["initialize", "link.exec", "link.fetch", "link.push", "link.checkSteps"];
 
 /// One thing that goes wrong. Faults of one moment happen in the order of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Fault {
     /// Which request of that method within one process; the first (1) when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u32>,
+    /// How many requests in a row, from that one on; 1 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
     /// Which start of the plugin within the scenario, counted from 1; every start when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<u32>,
@@ -48,7 +51,16 @@ pub struct Impossible {
 impl Fault {
     /// A fault at its natural moment, in every process of the plugin.
     pub fn new(plugin: &str, act: Act) -> Fault {
-        Fault { plugin: plugin.to_owned(), on: None, nth: None, start: None, when: None, after_ms: None, act }
+        Fault {
+            plugin: plugin.to_owned(),
+            on: None,
+            nth: None,
+            times: None,
+            start: None,
+            when: None,
+            after_ms: None,
+            act,
+        }
     }
 
     /// The method whose request it belongs to; meaningless for the moments of the process.
@@ -68,7 +80,9 @@ impl Fault {
 
     /// Whether it happens at this moment of the `nth` request of `method`.
     pub fn is_at(&self, when: When, method: &str, nth: u32) -> bool {
-        self.moment() == when && self.method() == method && self.nth.unwrap_or(1) == nth
+        let first = self.nth.unwrap_or(1);
+        let met = nth.checked_sub(first).is_some_and(|later| later < self.times.unwrap_or(1));
+        self.moment() == when && self.method() == method && met
     }
 
     /// Refuses combinations that no run could show.
@@ -91,17 +105,24 @@ impl Fault {
                 return impossible("on", reason);
             }
         }
+        let methods = self.act.methods();
+        if when.is_of_a_request() && !methods.contains(&self.method()) {
+            let reason = format!("`{name}` is for {}", methods.join(", "));
+            return impossible("on", reason);
+        }
         if when == When::BeforeRead && self.method() != "initialize" {
             let reason = "before-read is for initialize alone: which request comes next is not known unread";
             return impossible("when", reason.to_owned());
         }
-        match self.nth {
-            Some(0) => return impossible("nth", "counting begins at 1".to_owned()),
-            Some(n) if n > 1 && (!when.is_of_a_request() || self.method() == "initialize") => {
-                let reason = format!("it happens once in a process, there is no number {n}; use `start`");
-                return impossible("nth", reason);
+        for (key, number) in [("nth", self.nth), ("times", self.times)] {
+            match number {
+                Some(0) => return impossible(key, "counting begins at 1".to_owned()),
+                Some(n) if n > 1 && (!when.is_of_a_request() || self.method() == "initialize") => {
+                    let reason = format!("it happens once in a process, there is no number {n}; use `start`");
+                    return impossible(key, reason);
+                }
+                _ => {}
             }
-            _ => {}
         }
         if self.start == Some(0) {
             return impossible("start", "counting begins at 1".to_owned());
@@ -137,7 +158,7 @@ impl Fault {
             Act::Nesting(depth) if *depth < 3 || *depth > 500_000 => {
                 "the envelope and the result are two levels already: `nesting` takes 3 to 500000".to_owned()
             }
-            Act::EndlessLine(0) | Act::StderrFlood(0) | Act::StderrNoNewline(0) => {
+            Act::PaddedString(0) | Act::EndlessLine(0) | Act::StderrFlood(0) | Act::StderrNoNewline(0) => {
                 "no bytes, no fault: give at least 1".to_owned()
             }
             Act::EndlessLine(n) | Act::StderrFlood(n) | Act::StderrNoNewline(n) if *n > 4 << 30 => {
@@ -150,6 +171,8 @@ impl Fault {
             Act::LeaveChild(child) if child.until == Until::Eof && !child.holds.contains(&Fd::Stdin) => {
                 "`until = \"eof\"` needs `holds` to name stdin".to_owned()
             }
+            Act::PaddedString(n) if *n > 64 << 20 => "more than 64 MiB".to_owned(),
+            Act::LeaveChild(child) if child.forks > 10_000 => "more than 10000 forks".to_owned(),
             Act::LeakEnvReply(name) | Act::LeakEnvStderr(name)
                 if name.is_empty() || name.contains('=') || name.contains('\0') =>
             {

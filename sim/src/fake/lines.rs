@@ -16,6 +16,8 @@ pub(crate) struct Reply {
     pub id: Value,
     /// The result.
     pub result: Value,
+    /// When the call's own `timeoutMs` is over, on the plugin's clock; when it came if it has none.
+    pub timeout_at: u64,
 }
 
 /// A step of what goes out in place of (or around) a reply.
@@ -124,6 +126,13 @@ pub(crate) fn pieces(
         }
         Act::LogBanner => b"2026-01-01T00:00:00.000Z INFO box: ready, listening on stdio".to_vec(),
         Act::Line(words) => words.clone().into_bytes(),
+        Act::Reply => good(),
+        Act::AnswerShutdown => envelope(&Value::Null, &result_member(&Value::Null)),
+        Act::PaddedString(size) => spliced(&vec![b'x'; *size as usize]),
+        Act::WrongShape => envelope(&reply.id, &result_member(&of_another_method(&reply.result))),
+        Act::ExitCode(code) => changed(reply, "exitCode", Value::from(*code)),
+        Act::StepOkUnknown => changed(reply, "ok", Value::from("maybe")),
+        Act::NoFetchHead => good(),
         Act::ErrorWithoutData => error(None),
         Act::ErrorWithoutKind => error(Some("{}")),
         Act::ErrorUnknownKind => error(Some(r#"{"kind":"transient"}"#)),
@@ -147,6 +156,11 @@ pub(crate) fn pieces(
         Act::SplitChar => return Some(split_in_char(&ended(spliced("é".as_bytes())))),
         Act::HoldUntilEof => return Some(vec![Piece::Hold(reply.line())]),
         Act::NoReply => return Some(Vec::new()),
+        Act::HalfReply => {
+            let mut half = reply.line();
+            half.truncate(half.len() / 2);
+            return Some(vec![Piece::Out(half)]);
+        }
         _ => return None,
     };
     Some(vec![Piece::Out(ended(line))])
@@ -233,10 +247,29 @@ fn inner_object(value: &mut Value) -> Option<&mut Map<String, Value>> {
     }
 }
 
+/// The reply with this member of its result set, or of the first object inside it when the result is none.
+fn changed(reply: &Reply, member: &str, value: Value) -> Vec<u8> {
+    let mut result = reply.result.clone();
+    let object = if result.is_object() { result.as_object_mut() } else { inner_object(&mut result) };
+    object.map(|object| object.insert(member.to_owned(), value));
+    envelope(&reply.id, &result_member(&result))
+}
+
+/// A result that is sound for another method: steps for a call that is answered by a run, a run for any other.
+fn of_another_method(result: &Value) -> Value {
+    match result.get("exitCode") {
+        Some(_) => serde_json::json!([{ "step": "reach", "ok": true, "detail": "" }]),
+        None => serde_json::json!({ "exitCode": 0, "stdout": "", "stderr": "", "partial": false }),
+    }
+}
+
+/// An unknown member more, in the result or in an object inside it; each stands for the other where there is only one.
 fn with_surplus(result: &Value, inside: bool) -> Value {
     let mut result = result.clone();
     let surplus = || ("surplus".to_owned(), Value::Bool(true));
-    if inside && let Some(object) = inner_object(&mut result) {
+    if (inside || result.is_array())
+        && let Some(object) = inner_object(&mut result)
+    {
         object.extend([surplus()]);
     } else if let Value::Object(object) = &mut result {
         object.extend([surplus()]);
@@ -246,13 +279,18 @@ fn with_surplus(result: &Value, inside: bool) -> Value {
     result
 }
 
-/// The member `result`, in which the first member of an inner object is there twice: once more as `key` spells it.
+/// The member `result`, in which the first member of an inner object is there twice: once more as `key` spells it. A
+/// result without one is such an object itself.
 fn twice_nested(result: &Value, key: fn(&str) -> String) -> Vec<u8> {
     let mut result = result.clone();
-    if inner_object(&mut result).is_none() {
+    if !result.as_object().is_some_and(|members| !members.is_empty()) && inner_object(&mut result).is_none() {
         result = serde_json::json!({ "inner": { "twice": true } });
     }
-    let object = inner_object(&mut result).expect("there is one now");
+    let object = match inner_object(&mut result) {
+        Some(_) => inner_object(&mut result),
+        None => result.as_object_mut(),
+    };
+    let object = object.expect("there is one now");
     let (name, value) =
         object.iter().next().map(|(name, value)| (name.clone(), value.clone())).expect("it has members");
     object.insert(MARK.to_owned(), value);
@@ -272,7 +310,8 @@ fn escaped(key: &str) -> String {
 }
 
 fn nested_to(result: &Value, depth: u64) -> Vec<u8> {
-    let arrays = usize::try_from(depth).unwrap_or(usize::MAX).saturating_sub(2);
+    let around = if inner_object(&mut result.clone()).is_some() && result.is_array() { 3 } else { 2 };
+    let arrays = usize::try_from(depth).unwrap_or(usize::MAX).saturating_sub(around);
     let text = text(&with_surplus(result, false));
     let deep = ["\"surplus\":", &"[".repeat(arrays), &"]".repeat(arrays)].concat();
     format!(r#""result":{}"#, text.replacen("\"surplus\":true", &deep, 1)).into_bytes()

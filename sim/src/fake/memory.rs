@@ -2,6 +2,7 @@
 
 use std::future::{Future, pending};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -17,6 +18,7 @@ pub(crate) enum Did {
     SignalledMu(Sig),
     Ignored(Sig),
     Left(Background),
+    Stored(PathBuf, Vec<u8>),
     Began(&'static str),
     GotLine(String),
     GotEof(usize),
@@ -41,12 +43,37 @@ pub(crate) struct Memory {
     pub(crate) write_limit: usize,
     /// No write to stdout succeeds any more once so many bytes are through.
     pub(crate) reader_gone_after: Option<usize>,
+    /// No file can be written.
+    pub(crate) read_only: bool,
     died: Option<Sig>,
     ignored: Vec<Sig>,
 }
 
 pub(crate) const INITIALIZE: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocol\":{\"min\":1,\"max\":1},\"mu\":\"5\"}}\n";
 pub(crate) const SHUTDOWN: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"shutdown\"}\n";
+
+/// A sound request of the link, with a timeout of 20 seconds; a script takes 200 ms.
+pub(crate) fn request(id: u64, method: &str) -> String {
+    let own = match method {
+        "link.exec" => r#""script":"echo out; echo err >&2; sleep 0.2","cwd":".","timeoutMs":20000"#,
+        "link.fetch" => r#""remoteCwd":"work","localRepo":"/repo","timeoutMs":20000"#,
+        "link.push" => {
+            r#""localRepo":"/repo","remoteRepo":"work","rev":"0123456789abcdef0123456789abcdef01234567","timeoutMs":20000"#
+        }
+        _ => r#""phase":"reach""#,
+    };
+    call(id, method, own)
+}
+
+/// A request with these parameters beside deadline and target.
+pub(crate) fn call(id: u64, method: &str, own: &str) -> String {
+    let params = format!(r#"{{"deadline":1767225625000,"target":{{"host":{{"name":"h"}}}},{own}}}"#);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n")
+}
+
+pub(crate) fn cancel(id: u64) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel\",\"params\":{{\"id\":{id}}}}}\n")
+}
 
 impl Memory {
     pub(crate) fn new(input: &[(u64, Option<&str>)]) -> Memory {
@@ -58,6 +85,7 @@ impl Memory {
             env: vec![("MU_PLUGIN_CANARY".to_owned(), b"canary-4711".to_vec())],
             write_limit: usize::MAX,
             reader_gone_after: None,
+            read_only: false,
             died: None,
             ignored: Vec::new(),
         }
@@ -184,6 +212,14 @@ impl PluginSys for Memory {
 
     async fn spawn_background(&mut self, process: &Background) {
         self.log(Did::Left(process.clone()));
+    }
+
+    fn write_file(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if self.read_only {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.log(Did::Stored(path.to_owned(), bytes.to_vec()));
+        Ok(())
     }
 
     fn start(&self) -> u32 {

@@ -3,6 +3,7 @@
 //! - `sys`: the operating system that it needs, as a trait; the simulated machine and the real executable implement it.
 //! - `behaviour`: one `async fn` over that trait, run from a [`Plan`].
 //! - `catalogue`, `faults`: the faults as data; when each is possible.
+//! - `link`: what each call of the link does, how long it takes, what it answers.
 //! - `lines`: the bytes of each fault on standard output.
 //! - `log`: what the real executable writes down.
 //! - `declare`, `file`: the plugin of a scenario: its declaration and the file that is installed for it.
@@ -15,6 +16,7 @@ mod declare;
 mod faults;
 mod file;
 mod lines;
+mod link;
 mod log;
 mod sys;
 
@@ -32,8 +34,9 @@ pub use declare::{DeclareError, PluginTable, Seam, schema_digest};
 pub use faults::{Fault, Impossible, METHODS};
 pub use file::{Kind, Mode, Owner, PluginFile};
 pub use lines::LINE_LIMIT;
+pub use link::{CheckStep, Otherwise, Phase, StepOk};
 pub use log::{Event, LogLine};
-pub use sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
+pub use sys::{Background, FORK_EVERY_MS, Fd, Group, Note, PluginSys, Read, Sig, Until};
 
 /// Everything that one fake plugin needs to know; the same for each of its processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +46,12 @@ pub struct Plan {
     pub name: String,
     /// The result of `initialize`.
     pub declaration: Value,
+    /// What `link.checkSteps` answers; one step that passed when empty.
+    #[serde(default)]
+    pub steps: Vec<CheckStep>,
+    /// The commit at the host's HEAD, when it matters.
+    #[serde(default)]
+    pub head: Option<String>,
     /// What goes wrong.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -63,6 +72,8 @@ impl Plan {
         Ok(Plan {
             name: name.to_owned(),
             declaration: table.declaration(name, schema)?,
+            steps: table.steps.clone(),
+            head: table.head.clone(),
             faults: faults.iter().filter(|fault| fault.plugin == name).cloned().collect(),
             record: false,
         })

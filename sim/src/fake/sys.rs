@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +139,18 @@ pub struct Background {
     /// When it ends by itself.
     #[serde(default)]
     pub until: Until,
+    /// How often it starts a child that takes its place, every 10 milliseconds, before it settles down; its time of
+    /// life begins then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forks: u32,
 }
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Milliseconds from one fork of such a process to the next.
+pub const FORK_EVERY_MS: u64 = 10;
 
 /// What a plugin program tells the world that watches it: a transcript, or the log file of the real executable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +188,8 @@ pub trait PluginSys {
     fn ignore(&mut self, sig: Sig);
     /// Starts a background process and goes on.
     fn spawn_background(&mut self, process: &Background) -> impl Future<Output = ()>;
+    /// Writes a whole file; a relative path begins at the working directory. The folder must be there.
+    fn write_file(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Which start of this plugin this process is; the first is 1.
     fn start(&self) -> u32;
     /// The value of an environment variable.

@@ -421,6 +421,14 @@ impl Sys {
         self.world.disk.create_dir_all(&path, self.uid(), mode)
     }
 
+    /// Writes a whole file, which is made with mode 0644 when it is missing. `ENOENT`, `ENOTDIR`: its directory is none.
+    /// `EISDIR`: a directory. `EACCES`: its user may not write it, or not make it there. A device takes everything.
+    pub fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let path = self.cwd().join(path);
+        self.call(|_, _| Ok(()))?;
+        self.world.disk.write(&path, self.uid(), bytes)
+    }
+
     /// `unlink`: `ENOENT`, `EISDIR` for a directory, `EACCES` where its user may not write.
     pub fn remove_file(&self, path: &Path) -> io::Result<()> {
         let path = self.cwd().join(path);

@@ -1,9 +1,10 @@
-//! What can be executed on a simulated machine: mu itself, and the fake plugin.
+//! What can be executed on a simulated machine: mu itself, the fake plugin, the shell.
 //!
-//! - `plugin` the fake plugin; `script` what a shell script says, as data
+//! - `plugin` the fake plugin; `script` what a shell script says, as data; `shell` runs one
 
 mod plugin;
 pub mod script;
+mod shell;
 
 use mu_core::os::Exit;
 
@@ -11,6 +12,7 @@ use crate::kernel::Machine;
 use crate::sim_os::SimOs;
 
 pub use plugin::{Installed, install_plugin, program_name};
+pub use shell::{SHELL, install_shell};
 
 /// The name that a file of the disk bears when executing it runs mu.
 pub const MU: &str = "mu";

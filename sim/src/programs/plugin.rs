@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::future::{Future, pending};
 use std::io;
+use std::path::Path;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use mu_core::os::{Exit, Mono};
 
-use crate::fake::{self, Background, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
+use crate::fake::{self, Background, FORK_EVERY_MS, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
 use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGPIPE, Sys};
 
 /// The name of the program that runs plugin `name`.
@@ -66,6 +68,35 @@ fn fd(fd: Fd) -> kernel::Fd {
     kernel::Fd(fd.number().unsigned_abs())
 }
 
+/// Starts what a plugin leaves behind.
+fn fork_helper(sys: &Sys, group: kernel::Group, process: Background) -> io::Result<kernel::Spawned> {
+    let fds: Vec<(kernel::Fd, Give)> =
+        process.holds.iter().map(|held| (fd(*held), Give::Keep(fd(*held)))).collect();
+    sys.fork(&Fork { name: "helper", group, fds: &fds }, move |sys| helper(sys, process))
+}
+
+/// The whole life of such a process. Boxed, since its child lives the same life.
+fn helper(sys: Sys, mut process: Background) -> Pin<Box<dyn Future<Output = Exit>>> {
+    Box::pin(async move {
+        if process.forks > 0 {
+            sys.sleep(Duration::from_millis(FORK_EVERY_MS)).await;
+            process.forks -= 1;
+            // It is in its group already. Where no more processes can be, the row ends.
+            let _ = fork_helper(&sys, kernel::Group::Same, process);
+            return Exit::Status(0);
+        }
+        match process.until {
+            Until::Forever => pending().await,
+            Until::Ms(ms) => sys.sleep(Duration::from_millis(ms)).await,
+            Until::Eof => {
+                let mut buffer = [0; 4096];
+                while matches!(sys.read(fd(Fd::Stdin), &mut buffer).await, Ok(count) if count > 0) {}
+            }
+        }
+        Exit::Status(0)
+    })
+}
+
 impl PluginSys for SimPlugin {
     async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
         let read = match until {
@@ -118,29 +149,18 @@ impl PluginSys for SimPlugin {
     }
 
     async fn spawn_background(&mut self, process: &Background) {
-        let fds: Vec<(kernel::Fd, Give)> =
-            process.holds.iter().map(|held| (fd(*held), Give::Keep(fd(*held)))).collect();
-        let until = process.until;
         // At once, as the real one waits for it: a kill of the plugin's group must find it where it belongs.
         let group = match process.group {
             Group::Same => kernel::Group::Same,
             Group::Setsid => kernel::Group::Session,
         };
-        let fork = Fork { name: "helper", group, fds: &fds };
-        let started = self.sys.fork(&fork, move |sys| async move {
-            match until {
-                Until::Forever => pending().await,
-                Until::Ms(ms) => sys.sleep(Duration::from_millis(ms)).await,
-                Until::Eof => {
-                    let mut buffer = [0; 4096];
-                    while matches!(sys.read(fd(Fd::Stdin), &mut buffer).await, Ok(count) if count > 0) {}
-                }
-            }
-            Exit::Status(0)
-        });
-        if let Err(error) = started {
+        if let Err(error) = fork_helper(&self.sys, group, process.clone()) {
             self.sys.note(&format!("the helper could not be started: {error}"));
         }
+    }
+
+    fn write_file(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.sys.write_file(path, bytes)
     }
 
     fn start(&self) -> u32 {

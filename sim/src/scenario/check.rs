@@ -9,7 +9,7 @@ use super::format::{Db, Scenario, Step};
 use super::words::{self, WordsError};
 
 /// Names that a `run` line uses for something else than a plugin.
-const PLACES: [&str; 2] = ["dir", "db"];
+const PLACES: [&str; 3] = ["dir", "db", "repo"];
 /// On real processes time really passes.
 const LONGEST_REAL_ADVANCE_MS: u64 = 60_000;
 
@@ -187,6 +187,7 @@ fn check_world(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
     if scenario.real {
         let only_simulated = [
             ("wall_step_ms", step.wall_step_ms.is_some()),
+            ("world", !step.world.is_empty()),
             ("kill_at_call", step.kill_at_call.is_some()),
             ("panic_at_call", step.panic_at_call.is_some()),
             ("db", step.db == Some(Db::Full)),
@@ -235,6 +236,11 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             known_plugin(scenario, &signal.to, || here.index(index).key("to"))?;
         }
     }
+    for (index, change) in step.world.iter().enumerate() {
+        if change.wall_step_ms.is_some() == change.suspend_ms.is_some() {
+            return place.key("world").index(index).refuse("either `wall_step_ms` or `suspend_ms`");
+        }
+    }
     for (key, at) in [("kill_at_call", step.kill_at_call), ("panic_at_call", step.panic_at_call)] {
         if at == Some(0) {
             return place.key(key).refuse("counting begins at 1");
@@ -252,6 +258,7 @@ fn check_without_run(step: &Step, place: &Place) -> Checked {
         ("env", !step.env.is_empty()),
         ("overlap", step.overlap),
         ("signal", !step.signal.is_empty()),
+        ("world", !step.world.is_empty()),
         ("kill_at_call", step.kill_at_call.is_some()),
         ("panic_at_call", step.panic_at_call.is_some()),
         ("stdout_closed", step.stdout_closed),
@@ -266,6 +273,7 @@ fn check_without_run(step: &Step, place: &Place) -> Checked {
         ("took_ms", step.took_ms.is_some()),
         ("wire", !step.wire.is_empty()),
         ("starts", !step.starts.is_empty()),
+        ("fetch_head", step.fetch_head.is_some()),
     ];
     if let Some((key, _)) = of_a_run.into_iter().find(|(_, used)| *used) {
         return place.key(key).refuse(format!("`{key}` needs a `run` in the same step"));
@@ -312,10 +320,16 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
 }
 
 impl Step {
-    /// The arguments of `run`, `mu` the first of them. `place` gives the path for a placeholder: a plugin's name, `dir`
-    /// or `db`. `None` for a step that runs nothing.
+    /// The arguments of `run`, `mu` the first of them. `place` gives the path for a placeholder: a plugin's name, `dir`,
+    /// `db` or `repo`. `None` for a step that runs nothing.
     pub fn argv(&self, place: &dyn Fn(&str) -> String) -> Option<Result<Vec<String>, WordsError>> {
         let words = words::split(self.run.as_ref()?);
         Some(words.map(|words| words.iter().map(|word| words::expand(word, place)).collect()))
+    }
+
+    /// Whether it has to do with the repository, which must then be there.
+    pub fn uses_repo(&self) -> bool {
+        let named = |run: &String| words::placeholders(run).contains(&"repo");
+        self.repo.is_some() || self.fetch_head.is_some() || self.run.as_ref().is_some_and(named)
     }
 }

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::format::{Step, Text};
 
+/// The word for a FETCH_HEAD that is not there.
+const ABSENT: &str = "absent";
+
 /// A part of a path into JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
@@ -120,6 +123,18 @@ impl Step {
             all.push(format!("it took {took_ms} ms, not {least} to {most}"));
         }
         all
+    }
+
+    /// The repository's FETCH_HEAD, if it is not what `fetch_head` asks for.
+    pub fn fetch_head_mismatch(&self, held: Option<&str>) -> Option<String> {
+        match (self.fetch_head.as_deref()?, held) {
+            (ABSENT, None) => None,
+            (ABSENT, Some(held)) => Some(format!("FETCH_HEAD holds {held:?}, and should not be there")),
+            (wanted, None) => Some(format!("FETCH_HEAD is not there, and should hold {wanted:?}")),
+            (wanted, Some(held)) => {
+                (!held.contains(wanted)).then(|| format!("FETCH_HEAD holds {held:?}, and lacks {wanted:?}"))
+            }
+        }
     }
 }
 

@@ -66,11 +66,14 @@ pub struct Step {
     /// Milliseconds by which the wall clock steps, back if negative. No time passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_step_ms: Option<i64>,
+    /// What is done to the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<Repo>,
     /// From this step on no fault takes effect in any plugin that starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calm: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
-    /// database file.
+    /// database file, `{repo}` a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Variables beside those that mu has anyway; an empty value takes one away.
@@ -87,6 +90,14 @@ pub struct Step {
         deserialize_with = "one_or_many"
     )]
     pub signal: Vec<SignalAt>,
+    /// What happens to the clocks of the machine meanwhile.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub world: Vec<WorldAt>,
     /// mu is killed at the n-th call to its operating system, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kill_at_call: Option<u64>,
@@ -134,6 +145,9 @@ pub struct Step {
     /// How often plugins were started in this step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub starts: BTreeMap<String, u32>,
+    /// What the repository's `.git/FETCH_HEAD` holds somewhere; `absent`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_head: Option<String>,
 }
 
 /// What a stream must hold.
@@ -172,6 +186,28 @@ pub struct SignalAt {
     pub what: Sig,
     /// Milliseconds from the step's start.
     pub at_ms: u64,
+}
+
+/// A change to the machine's clocks that comes at its time; one of the two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldAt {
+    /// Milliseconds by which the wall clock steps, back if negative.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_step_ms: Option<i64>,
+    /// Milliseconds for which the machine sleeps: nothing runs and the monotonic clock stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend_ms: Option<u64>,
+    /// Milliseconds from the step's start.
+    pub at_ms: u64,
+}
+
+/// What is done to the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repo {
+    /// What `.git/FETCH_HEAD` holds from now on.
+    pub fetch_head: String,
 }
 
 /// The lines that a plugin received in a step.

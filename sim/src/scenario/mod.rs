@@ -20,8 +20,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use format::{Db, Scenario, SignalAt, Step, Text, Wire};
+pub use format::{Db, Repo, Scenario, SignalAt, Step, Text, Wire, WorldAt};
 pub use parse::ScenarioError;
-pub(crate) use parse::distance;
+pub(crate) use parse::{distance, read};
 pub use rules::{is_rule, known_rules};
 pub use words::WordsError;

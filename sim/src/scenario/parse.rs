@@ -32,26 +32,39 @@ const LISTED: usize = 40;
 impl Scenario {
     /// Reads a scenario. `file` is its name in errors; `is_rule` knows the ids of the rules.
     pub fn parse(file: &str, text: &str, is_rule: &dyn Fn(&str) -> bool) -> Result<Scenario, ScenarioError> {
-        let error = |offset: usize, message: String| {
-            let (line, column) = line_and_column(text, offset);
-            ScenarioError { file: file.to_owned(), line, column, message }
-        };
-        let of_toml = |failed: toml::de::Error| {
-            let span = failed.span().unwrap_or(0..0);
-            let mut message =
-                of_a_fault(failed.message(), text, &span).unwrap_or_else(|| in_own_words(failed.message()));
-            if message == "duplicate key" {
-                message = format!("duplicate key `{}`", text[span.clone()].trim_matches(['"', '\'']));
-            }
-            error(span.start, message)
-        };
-        let document = DeTable::parse(text).map_err(of_toml)?;
-        let deserializer = toml::Deserializer::from(document.clone());
-        let scenario = Scenario::deserialize(deserializer).map_err(of_toml)?;
-        check::check(&scenario, is_rule)
-            .map_err(|refusal| error(offset_of(&document, &refusal.at), refusal.reason))?;
+        let (document, scenario) = read::<Scenario>(file, text)?;
+        check::check(&scenario, is_rule).map_err(|refusal| {
+            ScenarioError::at(file, text, offset_of(&document, &refusal.at), refusal.reason)
+        })?;
         Ok(scenario)
     }
+}
+
+impl ScenarioError {
+    /// At the byte `offset` of the file whose name and text are given.
+    pub(crate) fn at(file: &str, text: &str, offset: usize, message: String) -> ScenarioError {
+        let (line, column) = line_and_column(text, offset);
+        ScenarioError { file: file.to_owned(), line, column, message }
+    }
+}
+
+/// Reads a TOML file of any kind, and gives its document too. `file` is its name in errors.
+pub(crate) fn read<'a, T: Deserialize<'a>>(
+    file: &str,
+    text: &'a str,
+) -> Result<(Spanned<DeTable<'a>>, T), ScenarioError> {
+    let of_toml = |failed: toml::de::Error| {
+        let span = failed.span().unwrap_or(0..0);
+        let mut message =
+            of_a_fault(failed.message(), text, &span).unwrap_or_else(|| in_own_words(failed.message()));
+        if message == "duplicate key" {
+            message = format!("duplicate key `{}`", text[span.clone()].trim_matches(['"', '\'']));
+        }
+        ScenarioError::at(file, text, span.start, message)
+    };
+    let document = DeTable::parse(text).map_err(of_toml)?;
+    let value = T::deserialize(toml::Deserializer::from(document.clone())).map_err(of_toml)?;
+    Ok((document, value))
 }
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {

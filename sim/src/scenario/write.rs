@@ -13,11 +13,13 @@ const STEP_KEYS: &[&str] = &[
     "db",
     "advance_ms",
     "wall_step_ms",
+    "repo",
     "calm",
     "run",
     "env",
     "overlap",
     "signal",
+    "world",
     "kill_at_call",
     "panic_at_call",
     "stdout_closed",
@@ -32,6 +34,7 @@ const STEP_KEYS: &[&str] = &[
     "took_ms",
     "wire",
     "starts",
+    "fetch_head",
 ];
 
 impl Scenario {

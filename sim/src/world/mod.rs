@@ -18,6 +18,9 @@ use crate::scenario::Db;
 pub use real::{Executables, Real};
 pub use simulated::Simulated;
 
+/// What a new repository's HEAD holds.
+const HEAD: &[u8] = b"ref: refs/heads/main\n";
+
 /// The environment variable whose value must appear nowhere (SEC-01).
 pub const CANARY: &str = "MU_PLUGIN_CANARY";
 
@@ -30,6 +33,15 @@ pub enum AtCall {
     Panic(u64),
 }
 
+/// A change to the clocks of a machine. Only a simulated one can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockChange {
+    /// The wall clock steps by so many milliseconds.
+    StepWall(i64),
+    /// The machine sleeps so long: nothing runs and the monotonic clock stands still.
+    Suspend(Duration),
+}
+
 /// One start of mu.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
@@ -39,6 +51,8 @@ pub struct Run {
     pub env: Vec<(String, String)>,
     /// Signals from outside: when after the start, to whom (`mu`, or the plugin whose newest process gets it), which.
     pub signals: Vec<(Duration, String, i32)>,
+    /// What happens to the machine's clocks: when after the start, and what.
+    pub clocks: Vec<(Duration, ClockChange)>,
     /// What happens at one of its calls.
     pub at_call: Option<AtCall>,
     /// Its stdout is closed after so many bytes.
@@ -65,7 +79,7 @@ pub struct Cannot(pub String);
 
 /// A place for scenarios.
 pub trait World {
-    /// What a placeholder of a command line stands for: a plugin's name, `dir` or `db`.
+    /// What a placeholder of a command line stands for: a plugin's name, `dir`, `db` or `repo`.
     fn place(&self, what: &str) -> String;
     /// Installs a plugin's file, in place of the one before.
     fn install(&mut self, plugin: &str, file: &PluginFile) -> Result<(), Cannot>;
@@ -77,6 +91,12 @@ pub trait World {
     fn set_db(&mut self, db: Db) -> Result<(), Cannot>;
     /// Gives up a lock on the database that [`Db::Locked`] took.
     fn unlock_db(&mut self);
+    /// Makes the repository: a directory, and in it `.git` with a HEAD.
+    fn make_repo(&mut self) -> Result<(), Cannot>;
+    /// Writes the repository's FETCH_HEAD.
+    fn set_fetch_head(&mut self, text: &str) -> Result<(), Cannot>;
+    /// What the repository's FETCH_HEAD holds; `None` when it is not there.
+    fn fetch_head(&self) -> Option<Vec<u8>>;
     /// Starts mu; the answer is the number of the start, from 0.
     fn start(&mut self, run: &Run) -> Result<usize, Cannot>;
     /// Waits for its end. `Err` is a report of why it does not come.

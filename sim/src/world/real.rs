@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid as NixPid, Uid, mkfifo};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, Outcome, Run, World, method_of};
+use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Run, World, method_of};
 use crate::fake::{Event, Kind, LogLine, Owner, Plan, PluginFile};
 use crate::oracle::{self, Ran, Violation};
 use crate::scenario::Db;
@@ -97,6 +97,10 @@ impl Real {
 
     fn db(&self) -> PathBuf {
         self.state().join("mu.db")
+    }
+
+    fn git(&self) -> PathBuf {
+        self.dir.path().join("repo/.git")
     }
 
     fn log(&self, plugin: &str) -> Vec<LogLine> {
@@ -261,6 +265,7 @@ impl World for Real {
         let path = match what {
             "dir" => self.dir.path().join("plugins"),
             "db" => self.db(),
+            "repo" => self.dir.path().join("repo"),
             plugin => {
                 let base = self.files.get(plugin).map(|file| file.basename(plugin));
                 self.dir.path().join("plugins").join(base.unwrap_or_else(|| format!("mu-plugin-{plugin}")))
@@ -339,7 +344,23 @@ impl World for Real {
         self.lock = None;
     }
 
+    fn make_repo(&mut self) -> Result<(), Cannot> {
+        let git = self.git();
+        fs::create_dir_all(&git).and_then(|()| fs::write(git.join("HEAD"), HEAD)).map_err(io)
+    }
+
+    fn set_fetch_head(&mut self, text: &str) -> Result<(), Cannot> {
+        fs::write(self.git().join("FETCH_HEAD"), text).map_err(io)
+    }
+
+    fn fetch_head(&self) -> Option<Vec<u8>> {
+        fs::read(self.git().join("FETCH_HEAD")).ok()
+    }
+
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
+        if !run.clocks.is_empty() {
+            return Err(Cannot("the clocks of this machine are not ours to change".into()));
+        }
         match run.at_call {
             Some(AtCall::Kill(_) | AtCall::Panic(_)) => {
                 return Err(Cannot("calls of mu on its operating system are not counted here".into()));

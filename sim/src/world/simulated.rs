@@ -2,17 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use mu_core::os::EpochMs;
+use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, Outcome, Run, World, method_of};
+use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Run, World, method_of};
 use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
-use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, Started};
+use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
 use crate::oracle::{self, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
@@ -27,6 +28,8 @@ const PLUGINS: &str = "/plugins";
 const MU: &str = "/bin/mu";
 /// Where mu keeps its database when nobody says otherwise.
 const STATE: &str = "/home/user/.local/state/mu";
+const REPO: &str = "/home/user/repo";
+const FETCH_HEAD: &str = "/home/user/repo/.git/FETCH_HEAD";
 const DB: &str = "/home/user/.local/state/mu/mu.db";
 /// A process outside the machine that uses the database.
 const OUTSIDER: Owner = Owner(u64::MAX);
@@ -49,7 +52,11 @@ pub struct Simulated {
     ran: Vec<Invocation>,
     canary: String,
     lock: Option<Connection>,
+    instead: Option<Instead>,
 }
+
+/// A program that takes the place of mu's command line.
+type Instead = Box<dyn FnOnce(Sys) -> ProgramFuture>;
 
 impl Simulated {
     /// A machine with mu installed and no plugin.
@@ -58,10 +65,13 @@ impl Simulated {
         disk.set_seed(options.seed);
         let machine = Machine::with(options, disk);
         programs::install_mu(&machine);
+        programs::install_shell(&machine);
         let disk = machine.disk();
         disk.put(Path::new(HOME), USER, 0o700, Node::Directory);
         disk.put(Path::new(PLUGINS), USER, 0o755, Node::Directory);
         disk.put(Path::new(MU), 0, 0o755, program(programs::MU));
+        disk.put(Path::new("/bin/sh"), 0, 0o755, program(programs::SHELL));
+        disk.put(Path::new("/dev/null"), 0, 0o666, Node::Device);
         Simulated {
             machine,
             plugins: BTreeMap::new(),
@@ -69,7 +79,16 @@ impl Simulated {
             ran: Vec::new(),
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
+            instead: None,
         }
+    }
+
+    /// The next start of mu runs this in place of the command line. It counts as mu for every oracle.
+    pub fn run_instead<F>(&mut self, program: impl FnOnce(Sys) -> F + 'static)
+    where
+        F: Future<Output = Exit> + 'static,
+    {
+        self.instead = Some(Box::new(|sys| Box::pin(program(sys))));
     }
 
     /// The machine.
@@ -180,6 +199,7 @@ impl World for Simulated {
         match what {
             "dir" => PLUGINS.to_owned(),
             "db" => DB.to_owned(),
+            "repo" => REPO.to_owned(),
             plugin => {
                 let base = self.files.get(plugin).map(|file| file.basename(plugin));
                 format!("{PLUGINS}/{}", base.unwrap_or_else(|| format!("mu-plugin-{plugin}")))
@@ -257,6 +277,21 @@ impl World for Simulated {
         self.lock = None;
     }
 
+    fn make_repo(&mut self) -> Result<(), Cannot> {
+        let disk = self.machine.disk();
+        let git = Path::new(REPO).join(".git");
+        disk.put(&git, USER, 0o755, Node::Directory);
+        disk.write(&git.join("HEAD"), USER, HEAD).map_err(io)
+    }
+
+    fn set_fetch_head(&mut self, text: &str) -> Result<(), Cannot> {
+        self.machine.disk().write(Path::new(FETCH_HEAD), USER, text.as_bytes()).map_err(io)
+    }
+
+    fn fetch_head(&self) -> Option<Vec<u8>> {
+        self.machine.disk().bytes(Path::new(FETCH_HEAD))
+    }
+
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
         let mut command = Command::new(run.argv.iter().map(String::as_str));
         command.exec.argv[0] = MU.into();
@@ -275,7 +310,11 @@ impl World for Simulated {
             }));
         }
         let begun = self.machine.now();
-        let started = self.machine.start(&command).map_err(io)?;
+        let started = match self.instead.take() {
+            Some(program) => self.machine.start_fn(&command, program),
+            None => self.machine.start(&command),
+        };
+        let started = started.map_err(io)?;
         for (after, to, number) in &run.signals {
             let mu = (to == "mu").then_some(started.pid);
             let (name, number) = (format!("mu-plugin-{to}"), *number);
@@ -284,6 +323,12 @@ impl World for Simulated {
                 if let Some(pid) = mu.or_else(|| named.map(|one| one.pid).max()) {
                     let _ = machine.signal(Target::Process(pid), number);
                 }
+            });
+        }
+        for (after, change) in run.clocks.iter().copied() {
+            self.machine.at(begun + after, move |machine| match change {
+                ClockChange::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
+                ClockChange::Suspend(span) => machine.suspend(span),
             });
         }
         let heard = run.stdout_closed_after.is_none();

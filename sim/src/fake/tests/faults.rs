@@ -17,8 +17,16 @@ fn every_fault() -> Vec<Fault> {
     let mut all = Vec::new();
     for entry in catalogue() {
         for act in entry.examples {
-            all.push(fault(act.clone()));
-            all.extend(entry.moments.iter().map(|when| Fault { when: Some(*when), ..fault(act.clone()) }));
+            let mut natural = fault(act.clone());
+            natural.on = natural.moment().is_of_a_request().then(|| entry.methods[0].to_owned());
+            all.push(natural);
+            for when in entry.moments {
+                let methods = entry.methods.iter().filter(|_| when.is_of_a_request());
+                let one = Fault { when: Some(*when), ..fault(act.clone()) };
+                let named = methods.filter(|method| *when != When::BeforeRead || **method == "initialize");
+                all.extend(named.map(|method| Fault { on: Some((*method).to_owned()), ..one.clone() }));
+                all.extend((!when.is_of_a_request()).then_some(one));
+            }
         }
     }
     all
@@ -103,7 +111,17 @@ fn there_is_no_second_initialize_in_a_process() {
 }
 
 #[test]
+fn a_fault_of_other_methods_is_refused() {
+    for (act, method) in [(Act::ExitCode(1), "link.checkSteps"), (Act::NoFetchHead, "link.exec")] {
+        assert_eq!(blamed(Fault { on: Some(method.to_owned()), ..fault(act.clone()) }), "on");
+        assert_eq!(blamed(fault(act)), "on");
+    }
+}
+
+#[test]
 fn counting_begins_at_one() {
+    assert_eq!(blamed(Fault { times: Some(0), ..fault(Act::NotJson) }), "times");
+    assert_eq!(blamed(Fault { times: Some(2), ..fault(Act::NotJson) }), "times");
     assert_eq!(blamed(Fault { nth: Some(0), ..fault(Act::NotJson) }), "nth");
     assert_eq!(blamed(Fault { start: Some(0), ..fault(Act::NotJson) }), "start");
 }
@@ -131,6 +149,8 @@ fn values_that_mean_nothing_are_refused() {
         Act::DieOf(Sig::Cont),
         Act::LeaveChild(Background { until: Until::Eof, ..Background::default() }),
         Act::LeakEnvReply("A=B".to_owned()),
+        Act::PaddedString(0),
+        Act::LeaveChild(Background { forks: 10_001, ..Background::default() }),
     ];
     for act in acts {
         assert_eq!(blamed(fault(act)), "do");

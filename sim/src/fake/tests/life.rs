@@ -1,7 +1,7 @@
 //! The life of the process: the correct one, and each fault that is not about bytes on stdout.
 
-use super::super::memory::{Did, End, INITIALIZE, Memory, SHUTDOWN, fault, plan};
-use super::super::{Act, Background, Fault, Fd, Group, Sig, Until, When, catalogue};
+use super::super::memory::{Did, End, INITIALIZE, Memory, SHUTDOWN, cancel, fault, plan, request};
+use super::super::{Act, Background, Fault, Fd, Group, METHODS, Sig, Until, When, catalogue};
 
 fn lived(faults: &[Fault]) -> (Memory, End) {
     let mut memory = Memory::life();
@@ -78,22 +78,41 @@ fn a_reader_that_is_gone_ends_a_flood_and_not_the_process() {
     assert_eq!(memory.bytes(Fd::Stdout).len(), 1 << 20);
 }
 
+/// A life in which this request is cancelled, answered or not, shortly before the end.
+fn life_with(method: &str) -> Memory {
+    let id = if method == "initialize" { 1 } else { 2 };
+    let call = if id == 2 { request(2, method) } else { String::new() };
+    let lines = [(0, INITIALIZE), (100, &call), (19_500, &cancel(id)), (20_000, SHUTDOWN)];
+    let mut input: Vec<(u64, Option<&str>)> = lines.map(|(at, line)| (at, Some(line))).into();
+    input.retain(|(_, line)| *line != Some(""));
+    Memory::new(&[&input[..], &[(20_000, None)]].concat())
+}
+
 /// Each fault of the catalogue shows: it says that it begins, and the run differs from the sound one.
 #[test]
-fn every_fault_takes_effect_at_every_moment_at_which_it_is_possible() {
-    let (sound, sound_end) = lived(&[]);
-    for entry in catalogue() {
-        for act in &entry.examples {
-            for when in entry.moments {
-                let (memory, end) = lived(&[at(act.clone(), *when)]);
+fn every_fault_takes_effect_at_every_moment_of_every_method_at_which_it_is_possible() {
+    for method in METHODS {
+        let mut sound = life_with(method);
+        let sound_end = sound.run(&plan(&[]));
+        for entry in catalogue().into_iter().filter(|entry| entry.methods.contains(method)) {
+            for (act, when) in
+                entry.examples.iter().flat_map(|act| entry.moments.iter().map(move |when| (act, when)))
+            {
+                let on = when.is_of_a_request().then(|| (*method).to_owned());
+                let fault = Fault { on, ..at(act.clone(), *when) };
+                if fault.check().is_err() {
+                    continue; // before the request is read nobody knows which one it is
+                }
+                let mut memory = life_with(method);
+                let end = memory.run(&plan(&[fault]));
                 let began = memory.did.iter().any(|(_, did)| *did == Did::Began(entry.name));
-                assert!(began, "{} {} never began", entry.name, when.name());
+                assert!(began, "{} {} {method} never began", entry.name, when.name());
                 let rest: Vec<_> =
                     memory.did.iter().filter(|(_, did)| !matches!(did, Did::Began(_))).cloned().collect();
                 let same = rest == sound.did && end == sound_end && memory.now == sound.now;
                 // To exit with status 0 once stdin has ended is what a correct plugin does.
                 let correct = *act == Act::Exit(0) && *when == When::OnEof;
-                assert_eq!(same, correct, "{} {} changes nothing", entry.name, when.name());
+                assert_eq!(same, correct, "{} {} {method} changes nothing", entry.name, when.name());
             }
         }
     }
@@ -185,8 +204,6 @@ fn a_delay_answers_in_spite_of_a_cancel() {
 /// TMO-04
 #[test]
 fn a_cancellable_delay_is_dropped_by_the_cancel_of_its_id() {
-    let cancel =
-        |id: u32| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel\",\"params\":{{\"id\":{id}}}}}\n");
     let replied_with = |id| {
         let mut memory = Memory::new(&[(0, Some(INITIALIZE)), (500, Some(&cancel(id))), (9_000, None)]);
         memory.run(&plan(&[fault(Act::CancellableDelayMs(1_000))]));
@@ -319,7 +336,7 @@ fn exits_that_leave_a_child_leave_one_that_holds_stdout() {
 /// PRC-16
 #[test]
 fn leave_child_leaves_exactly_the_child_of_the_plan() {
-    let child = Background { group: Group::Setsid, holds: vec![Fd::Stderr], until: Until::Ms(10) };
+    let child = Background { group: Group::Setsid, holds: vec![Fd::Stderr], until: Until::Ms(10), forks: 0 };
     let (memory, end) = lived(&[fault(Act::LeaveChild(child.clone()))]);
     assert_eq!(end, End::Exited(0));
     assert!(memory.did.iter().any(|(_, did)| *did == Did::Left(child.clone())));

@@ -4,4 +4,5 @@ mod bytes;
 mod declare;
 mod faults;
 mod life;
+mod link;
 mod log;

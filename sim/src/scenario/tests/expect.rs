@@ -65,3 +65,14 @@ fn time_is_held_against_its_bounds_and_they_are_included() {
     assert_eq!([50, 90].map(|ms| step.time_mismatches(ms).len()), [0, 0]);
     assert_eq!([49, 91, 101].map(|ms| step.time_mismatches(ms).len()), [1, 1, 2]);
 }
+
+#[test]
+fn a_fetch_head_is_held_against_a_part_or_its_absence() {
+    let mismatch = |wanted: &str, held| step(&format!("fetch_head = '{wanted}'")).fetch_head_mismatch(held);
+    assert_eq!(mismatch("absent", None), None);
+    assert_eq!(mismatch("4711", Some("x 4711\n")), None);
+    assert_eq!(Step::default().fetch_head_mismatch(Some("x")), None);
+    for (wanted, held) in [("absent", Some("x")), ("4711", Some("x")), ("4711", None)] {
+        assert!(mismatch(wanted, held).is_some_and(|text| text.starts_with("FETCH_HEAD")), "{wanted}");
+    }
+}

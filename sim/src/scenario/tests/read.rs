@@ -63,7 +63,9 @@ fn defaults_are_not_written() {
 fn a_scenario_of_every_fault_survives_writing() {
     let mut scenario: Scenario = parse(SMALL).unwrap();
     for entry in catalogue() {
-        scenario.faults.extend(entry.examples.into_iter().map(|act| Fault::new("box", act)));
+        let on = entry.moments[0].is_of_a_request().then(|| entry.methods[0].to_owned());
+        let fault = |act| Fault { on: on.clone(), ..Fault::new("box", act) };
+        scenario.faults.extend(entry.examples.into_iter().map(fault));
     }
     let text = scenario.to_toml();
     assert_eq!(parse(&text).unwrap(), scenario);

@@ -101,6 +101,7 @@ fn plugin_names_that_cannot_be() {
         &["`Box`", "small letter"],
     );
     refused("title = 't'\nrules = ['A-10']\n[plugins.»dir]\n[[steps]]\nrun = 'mu'\n", &["`dir`"]);
+    refused("title = 't'\nrules = ['A-10']\n[plugins.»repo]\n[[steps]]\nrun = 'mu'\n", &["`repo`"]);
 }
 
 #[test]
@@ -193,6 +194,7 @@ fn keys_for_the_simulated_machine_alone() {
     refused(&in_step("kill_at_call = »3"), &["real = false"]);
     refused(&in_step("panic_at_call = »3"), &["real = false"]);
     refused(&in_step("wall_step_ms = »-3"), &["real = false"]);
+    refused(&in_step("world = »{ suspend_ms = 3, at_ms = 1 }"), &["`world`", "real = false"]);
     refused(&in_step("db = »'full'"), &["`db = \"full\"`", "real = false"]);
     refused(&in_step("advance_ms = »60001"), &["real time"]);
 }
@@ -205,8 +207,10 @@ fn no_steps_and_empty_steps() {
 
 #[test]
 fn expectations_need_a_run() {
-    let text = in_step("").replace("run = 'mu plugin list'", "db = 'missing'\nexit = »0");
-    refused(&text, &["`exit` needs a `run`"]);
+    for (line, key) in [("exit = »0", "exit"), ("fetch_head = »'absent'", "fetch_head")] {
+        let text = in_step("").replace("run = 'mu plugin list'", &format!("db = 'missing'\n{line}"));
+        refused(&text, &[&format!("`{key}` needs a `run`")]);
+    }
 }
 
 #[test]
@@ -256,6 +260,20 @@ fn paths_that_lead_nowhere() {
 fn counting_begins_at_one() {
     refused(&in_fault("plugin = 'box'\nstart = »0\ndo = 'bom'"), &["begins at 1"]);
     refused(&in_step("wire = { plugin = 'box', start = »0, methods = [] }"), &["begins at 1"]);
+}
+
+#[test]
+fn a_change_of_the_clocks_is_one() {
+    let simulated =
+        |world: &str| in_step(world).replace("rules = []", "rules = []\nreal = false\nwhy_not_real = 'x'");
+    let says = ["either `wall_step_ms` or `suspend_ms`"];
+    refused(&simulated("world = »{ at_ms = 1 }"), &says);
+    refused(
+        &simulated(
+            "world = [{ suspend_ms = 1, at_ms = 1 }, »{ suspend_ms = 1, wall_step_ms = 1, at_ms = 1 }]",
+        ),
+        &says,
+    );
 }
 
 #[test]

@@ -78,6 +78,12 @@ fn schema_and_reader_refuse_the_same_files() {
         "title = 't'\nrules = ['A-10']\n[[steps]]\n".to_owned(),
         "title = 't'\nrules = ['A-10']\n[[steps]]\nexit = 0\n".to_owned(),
         "title = 't'\nrules = ['A-10']\n[[steps]]\nrun = 'ls'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[plugins.repo]\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[[steps]]\nrepo = { fetch_head = 'x' }\nfetch_head = 'x'\n"
+            .to_owned(),
+        around("world = { suspend_ms = 1, at_ms = 1 }"),
+        around("repo = {}"),
+        around("fetch_head = 1"),
         around("exits = 0"),
         around("exit = 256"),
         around("exit = 1\ndied_of = 'TERM'"),
@@ -114,6 +120,7 @@ fn schema_and_reader_take_the_same_files() {
         around(""),
         around("overlap = true\n[[steps]]\nadvance_ms = 60000"),
         around("stdout = { contains = ['a', 'b'], lines = 0 }"),
+        around("fetch_head = 'absent'\n[[steps]]\nrepo = { fetch_head = '' }"),
         around("plan = { box = {} }\njson = { a = { b = [1, 2.5] } }"),
         with_fault("do = { leave-child = {} }"),
         with_fault("do = { exit = 255 }\nwhen = 'on-eof'\nafter_ms = 0"),
@@ -147,13 +154,15 @@ fn the_keys_are_the_same_everywhere() {
         ("/$defs/text", around("stdout = { zzz = 1 }")),
         ("/$defs/signal_at", around("signal = { zzz = 1 }")),
         ("/$defs/wire", around("wire = { zzz = 1 }")),
+        ("/$defs/world_at", around("world = { zzz = 1 }")),
     ];
     for (place, text) in places {
         let properties = schema.pointer(&format!("{place}/properties")).and_then(Value::as_object).unwrap();
         let known = keys_that_the_reader_knows(&text);
         assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), known, "{place}");
         for key in known.iter().filter(|key| !["plugins", "faults", "steps"].contains(&key.as_str())) {
-            assert!(GUIDE.contains(&format!("`{key}`")), "the guide lacks `{key}`");
+            let named = [format!("`{key}`"), format!("`{{ {key} = ")];
+            assert!(named.iter().any(|name| GUIDE.contains(name)), "the guide lacks `{key}`");
         }
     }
 }
