@@ -114,7 +114,7 @@ fn text(all: &str, most: usize) -> (Value, usize) {
 }
 
 fn blob(bytes: &[u8], most: usize) -> (Value, usize) {
-    let kept = &bytes[..bytes.len().min(most)];
+    let kept = &bytes[..bytes.len().min(most / 2)];
     let mut digits = String::with_capacity(2 * kept.len() + "x''".len());
     digits.push_str("x'");
     for byte in kept {

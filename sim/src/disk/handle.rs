@@ -123,6 +123,10 @@ impl Handle {
     pub(super) fn lock(&self, level: Level) -> Answer {
         self.admit(Kind::Lock, level as u64, 0)?;
         if level > Level::Shared {
+            if self.read_only {
+                // A descriptor that cannot write takes no write lock (EBADF).
+                return Err(Stop(ffi::SQLITE_IOERR_LOCK));
+            }
             self.disk.rekey();
         }
         Ok(self.file().locks.borrow_mut().raise(self.id, level)?)

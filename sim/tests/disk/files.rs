@@ -43,6 +43,22 @@ fn a_database_that_may_only_be_read_is_read_and_a_write_is_refused() {
     assert_eq!(rows(&db), "1a 2b");
 }
 
+/// As on Linux, where the last to close takes no write lock and so clears nothing away.
+#[test]
+fn a_reader_of_a_read_only_database_leaves_files_that_a_later_writer_cannot_write() {
+    let disk = prepared();
+    disk.set_mode(database(), 0o400).expect("there");
+    let db = disk.open_db(Owner(2), USER, database()).expect("opens");
+    assert_eq!(rows(&db), "1a 2b");
+    db.close().expect("closes");
+    disk.set_mode(database(), 0o600).expect("there");
+    for name in ["/state/mu.db-wal", "/state/mu.db-shm"] {
+        assert_eq!(disk.facts(Path::new(name)).expect("left").mode, 0o400, "{name}");
+    }
+    let db = disk.open_db(Owner(3), USER, database()).expect("opens");
+    assert_eq!(failure(db.execute("DELETE FROM t", [])), ErrorCode::ReadOnly);
+}
+
 #[test]
 fn a_directory_that_may_not_be_written_refuses_the_first_write_and_not_the_opening() {
     let disk = prepared();

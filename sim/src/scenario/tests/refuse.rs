@@ -141,7 +141,7 @@ fn impossible_faults_point_at_the_key_that_is_at_odds() {
 #[test]
 fn faults_in_the_wrong_form_are_shown_the_right_one() {
     let fault = |act: &str| in_fault(&format!("plugin = 'box'\ndo = {act}"));
-    refused(&fault("»'exit'"), &["`exit` takes a value, such as `{ exit = 3 }`"]);
+    refused(&fault("»'exit'"), &["`exit` takes a value, such as `{ exit = 0 }`"]);
     refused(&fault("»\"endless-line\""), &["`endless-line` takes a value"]);
     refused(&fault("{ bom = »3 }"), &["`bom` takes no value: `do = \"bom\"`"]);
     for several in ["»{ exit = 3, bom = 1 }", "»{}", "»3", "»['bom']"] {
