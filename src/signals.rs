@@ -46,6 +46,16 @@ pub(crate) fn catch() -> io::Result<()> {
     Ok(())
 }
 
+/// Keeps a write beyond the file size limit from ending the process: the write fails. Unlike "ignored", a handler is not
+/// passed on to children.
+pub(crate) fn survive_large_files() -> io::Result<()> {
+    extern "C" fn nothing(_: i32) {}
+    let handler = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: `nothing` calls nothing.
+    unsafe { sigaction(posix::Signal::SIGXFSZ, &handler) }?;
+    Ok(())
+}
+
 /// The signal handler.
 extern "C" fn note(number: i32) {
     let errno = Errno::last_raw();

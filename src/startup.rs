@@ -15,6 +15,7 @@ use crate::signals;
 /// - Descriptors inherited without close-on-exec get it (PRC-15): a plugin receives 0, 1 and 2 and nothing of what
 ///   mu was handed by its parent.
 /// - SIGCHLD ignored would let the kernel reap children by itself: it becomes default.
+/// - A write beyond the file size limit fails, and does not end mu by SIGXFSZ.
 /// - The three terminating signals are caught, see [`signals`].
 ///
 /// Two things need nothing here, since `std` does them before `main`: SIGPIPE is ignored (and given back to children),
@@ -28,6 +29,7 @@ pub(crate) fn prepare() -> io::Result<()> {
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
         // SAFETY: no function is installed.
         unsafe { sigaction(Signal::SIGCHLD, &default) }?;
+        signals::survive_large_files()?;
         signals::catch()?;
         *done = true;
     }

@@ -94,6 +94,7 @@ fn a_bad_command_line_is_refused() {
     assert!(refused(&["frobnicate"]).contains("frobnicate"));
     assert!(refused(&["seeds", "--cuont", "3"]).contains("--count"));
     assert!(refused(&["--jobs", "0"]).contains("--jobs"));
+    assert!(refused(&["seeds", "--count", "0"]).contains("--count"));
     let (exit, failure) = json(&["--json", "frobnicate"]);
     assert_eq!((exit, &failure["ok"], &failure["exit"]), (2, &Value::Bool(false), &Value::from(2)));
 }
@@ -188,7 +189,7 @@ fn a_process_that_dies_while_it_plays_is_a_finding() {
 
 #[test]
 fn scenarios_run_on_real_processes_and_those_that_cannot_are_listed() {
-    let only_simulated = "title = 't'\nrules = []\nreal = false\nwhy_not_real = 'calls are not counted there'\n\
+    let only_simulated = "title = 't'\nrules = ['A-10']\nreal = false\nwhy_not_real = 'calls are not counted there'\n\
         [[steps]]\nrun = 'mu plugin list'\nkill_at_call = 1\ndied_of = 'KILL'\n";
     let (_dir, path) = folder(&[("a.toml", SOUND), ("b.toml", WRONG), ("c.toml", only_simulated)]);
     // Both programs are there already: cargo made them for this test.
@@ -213,13 +214,34 @@ fn programs_that_cannot_be_built_are_no_finding() {
 }
 
 #[test]
+fn a_standard_output_that_takes_nothing_is_a_failure_of_the_simulator() {
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    for words in [&["seeds", "--count", "3"][..], &["replay", "1"], &["--help"]] {
+        let (exit, _, err) = shown(sim(words).stdout(full()).output().unwrap());
+        assert_eq!(exit, 3, "{err}");
+        let said = err.lines().last().unwrap();
+        assert!(said.starts_with("mu-sim: cannot write to standard output: No space left"), "{err}");
+    }
+}
+
+/// A file that help names as an example is there; one that a `>` makes need not be.
+fn assert_examples_exist(help: &str) {
+    let lines = help.lines().filter(|line| !line.contains('>'));
+    for file in lines.flat_map(str::split_whitespace).filter(|word| word.starts_with("scenarios/")) {
+        assert!(fs::exists(file).unwrap(), "{file} does not exist: {help}");
+    }
+}
+
+#[test]
 fn help_names_every_verb_with_an_example() {
     let (exit, out, _) = run(&["--help"]);
     assert_eq!(exit, 0);
+    assert_examples_exist(&out);
     for verb in ["run", "seeds", "replay", "determinism"] {
         assert!(out.contains(&format!("  {verb} ")), "{out}");
         let (exit, help, _) = run(&[verb, "--help"]);
         assert_eq!(exit, 0);
         assert!(help.contains(&format!("cargo sim {verb}")), "{help}");
+        assert_examples_exist(&help);
     }
 }

@@ -1,4 +1,4 @@
-//! One run of mu: the plugins it has started, its signals, its terminating state.
+//! What one run of mu shares among its parts: the plugins that run, the calls on them, the first signal that came.
 //!
 //! A verb is a future that asks this for plugins. [`Invocation::run`] polls it together with every plugin, in a fixed
 //! order, and ends with the stop sequence for whatever still runs.
@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use mu_protocol::declaration::Declaration;
 use mu_protocol::load::{self, Registration, Seam};
 use mu_protocol::messages::dated::{undated_json, with_deadline};
@@ -153,6 +154,11 @@ impl<O: Os> Invocation<O> {
     /// The first terminating signal seen (PRC-09).
     pub fn signal(&self) -> Option<Signal> {
         self.inner.borrow().signal
+    }
+
+    /// Whether a terminating signal has come by now: for work that keeps the driver from its turns.
+    pub fn is_signalled(&self) -> bool {
+        self.look_for_signals().now_or_never() != Some(Ok(()))
     }
 
     /// Drives the plugins and `verb` together. Once `verb` is done, stops every plugin that still runs and returns

@@ -4,6 +4,7 @@
 //! - [`cli`]: the command line in, one document out
 //! - [`verbs`]: one file for each verb
 //! - [`store`]: the database
+//! - [`link`]: one host's link: scripts, fetches, pushes, checks
 //! - [`trust`]: the checks on a plugin's file
 //! - [`invocation`]: one run of mu with the plugins it has started
 //! - [`session`]: one plugin process as a state machine; [`start_error`]: why there is none
@@ -16,6 +17,7 @@ pub mod cli;
 mod crash;
 pub mod deadlines;
 pub mod invocation;
+pub mod link;
 pub mod os;
 pub mod session;
 pub mod start_error;
@@ -25,9 +27,12 @@ mod testing;
 pub mod trust;
 pub mod verbs;
 
+use std::ffi::OsString;
+use std::io;
+
 use crate::cli::args::{self, Request};
 use crate::cli::failure::{Failure, Kind};
-use crate::cli::output::{Output, render};
+use crate::cli::output::{Output, Printed, render};
 use crate::cli::print::{note, print};
 use crate::crash::{Crash, caught};
 use crate::invocation::Invocation;
@@ -70,6 +75,15 @@ async fn answer<O: Os>(os: &O) -> u8 {
         Ok(exit) => exit,
         Err(signal) => die(os, signal),
     }
+}
+
+/// What to print when the machine does not let mu start with the command line `argv`.
+pub fn not_started(argv: &[OsString], error: &io::Error) -> Printed {
+    let (json, _) = args::parse(argv);
+    let message = format!(
+        "the system does not let mu start: {error}; see that /proc is there and `ulimit -n` is not small"
+    );
+    render(Err(Failure::new(Kind::MachineUnusable, message)), json)
 }
 
 /// Runs the verb with the plugins it starts. A panic, of the verb or of what drives the plugins, kills all groups at once

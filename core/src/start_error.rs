@@ -6,6 +6,7 @@ use std::io;
 use mu_protocol::first_line;
 use mu_protocol::load::LoadRefusal;
 
+use crate::cli::text;
 use crate::os::{Exit, Signal};
 use crate::session::{Break, BreakReason, Cause, Ending, HANDSHAKE};
 use crate::trust::Untrusted;
@@ -154,7 +155,9 @@ impl fmt::Display for StartError {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stderr = match self {
-            Failure::Exec { argv0, reason } => return write!(f, "cannot execute {argv0}: {reason}"),
+            Failure::Exec { argv0, reason } => {
+                return write!(f, "cannot execute {}: {reason}", text::path(argv0));
+            }
             Failure::Broken { what, hint, stderr } => {
                 match hint {
                     Some(hint) => write!(f, "{what}; {hint}")?,

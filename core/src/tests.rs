@@ -11,6 +11,8 @@ use crate::os::{FileKind, Signal};
 use crate::store::{Missing, Tx, plugins};
 use crate::testing::{FakeOs, Ran, file, open, plugin};
 
+mod hosts;
+
 fn machine(names: &[&str]) -> FakeOs {
     let os = FakeOs::new();
     os.block_on(async {
@@ -133,8 +135,7 @@ fn rm_returns_the_row_and_frees_the_name() {
 fn rm_removes_a_row_that_mu_cannot_read() {
     let os = machine(&["box"]);
     assert_eq!(os.run(&["sql", "--write", "UPDATE plugins SET argv = '[1]'"]).exit, 0);
-    let ran = os.run(&["plugin", "list"]);
-    failed(&ran, 5, "database-damaged");
+    failed(&os.run(&["plugin", "show", "box"]), 5, "database-damaged");
     assert_eq!(os.run(&["plugin", "rm", "box"]).exit, 0);
     assert_eq!(os.run(&["plugin", "list"]).exit, 0);
 }
@@ -261,10 +262,13 @@ fn a_database_that_cannot_be_used_is_exit_5_in_every_verb_that_needs_it() {
 #[test]
 fn a_read_only_database_is_exit_5_and_loses_nothing() {
     let os = machine(&["box"]).read_only();
-    let ran = os.run(&["plugin", "rm", "box"]);
-    failed(&ran, 5, "database-unusable");
-    assert!(ran.message().contains("read-only"), "{}", ran.message());
-    assert_eq!(os.run(&["plugin", "show", "box"]).exit, 0);
+    for args in [["plugin", "rm", "box"], ["plugin", "show", "box"]] {
+        let ran = os.run(&args);
+        failed(&ran, 5, "database-unusable");
+        assert!(ran.message().contains("read-only"), "{}", ran.message());
+    }
+    let count = "SELECT count(*) FROM plugins";
+    assert_eq!(os.connection().query_row(count, [], |row| row.get::<_, i64>(0)), Ok(1));
 }
 
 #[test]
@@ -347,6 +351,15 @@ fn a_full_standard_output_is_not_a_success() {
     let ran = os.run(&["plugin", "list"]);
     assert_eq!(ran.exit, 1);
     assert!(ran.err.starts_with("mu: cannot write to standard output"), "{}", ran.err);
+    assert!(ran.err.ends_with("; nothing else went wrong\n"), "{}", ran.err);
+}
+
+#[test]
+fn a_failure_that_cannot_be_written_is_not_called_the_only_one() {
+    let os = machine(&["box"]).with_stdout(|| Poll::Ready(Err(io::ErrorKind::StorageFull.into())));
+    let ran = os.run(&["plugin", "frob"]);
+    assert_eq!((ran.exit, ran.err.lines().count()), (2, 2), "{}", ran.err);
+    assert!(!ran.err.contains("nothing else"), "{}", ran.err);
 }
 
 /// PRC-12

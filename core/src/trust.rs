@@ -7,20 +7,20 @@
 use std::io;
 use std::path::Path;
 
-use crate::cli::text::escape;
+use crate::cli::text::path as shown;
 use crate::os::{FileKind, Os};
 
 /// Why a file is not executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
     /// REG-04: the path depends on the working directory.
-    #[error("path {} is not absolute; give the whole path of the executable", escape(.path))]
+    #[error("path {} is not absolute; give the whole path of the executable", shown(.path))]
     NotAbsolute {
         /// The path as registered.
         path: String,
     },
     /// REG-03: the last part of the path is another name.
-    #[error("{} is not named mu-plugin-{name}; rename it, or register it under its own name", escape(.path))]
+    #[error("{} is not named mu-plugin-{name}; rename it, or register it under its own name", shown(.path))]
     WrongName {
         /// The path as registered.
         path: String,
@@ -28,13 +28,13 @@ pub enum Untrusted {
         name: String,
     },
     /// REG-05: there is nothing, or a link that leads nowhere.
-    #[error("{} does not exist, or is a link that leads nowhere; install the plugin there", escape(.path))]
+    #[error("{} does not exist, or is a link that leads nowhere; install the plugin there", shown(.path))]
     Missing {
         /// The path as registered.
         path: String,
     },
     /// The file could not be looked at.
-    #[error("{} cannot be examined: {reason}; make it accessible to you", escape(.path))]
+    #[error("{} cannot be examined: {reason}; check the links and directories on the way to it", shown(.path))]
     Inaccessible {
         /// The path as registered.
         path: String,
@@ -42,7 +42,7 @@ pub enum Untrusted {
         reason: String,
     },
     /// REG-05: not a regular file.
-    #[error("{} is a {}, not a regular file; register the executable itself", escape(.path), kind_name(*.kind))]
+    #[error("{} is a {}, not a regular file; register the executable itself", shown(.path), kind_name(*.kind))]
     NotRegular {
         /// The path as registered.
         path: String,
@@ -52,7 +52,7 @@ pub enum Untrusted {
     /// REG-06: the file belongs to somebody else.
     #[error(
         "{} belongs to user {owner}, and mu runs as user {euid}; install a copy of your own (chown {euid})",
-        escape(.path)
+        shown(.path)
     )]
     OtherOwner {
         /// The path as registered.
@@ -63,7 +63,7 @@ pub enum Untrusted {
         euid: u32,
     },
     /// REG-07: others may change the file.
-    #[error("{} has mode {mode:04o}: others may write to it; run chmod go-w on it", escape(.path))]
+    #[error("{} has mode {mode:04o}: others may write to it; run chmod go-w on it", shown(.path))]
     Writable {
         /// The path as registered.
         path: String,
@@ -193,6 +193,13 @@ mod tests {
             let os = FakeOs::new().with_file(PATH, file(FileKind::Regular, 1000, mode));
             assert_eq!(refusal(&os, PATH), Untrusted::Writable { path: PATH.into(), mode });
         }
+    }
+
+    /// REG-04
+    #[test]
+    fn an_empty_path_can_be_seen() {
+        let line = refusal(&FakeOs::new(), "").to_string();
+        assert_eq!(line, "path '' is not absolute; give the whole path of the executable");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A simulated Unix machine that runs mu itself against fake plugins, in virtual time, from a seed or a scenario file,
-//! with faults at any point; and the oracles that judge every run.
+//! A Unix machine that is simulated, with mu itself on it and fake plugins that misbehave as a scenario file or a seed has
+//! it, in virtual time; and the oracles, which judge each run.
 //!
 //! From the bottom up:
 //!

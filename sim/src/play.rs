@@ -1,16 +1,20 @@
 //! One scenario in one world: its steps carried out, what each expects held against what came.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use mu_core::os::Exit;
+use mu_core::invocation::{Invocation, Start};
+use mu_core::os::{Exit, Os};
 use serde_json::Value;
 
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::{Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
+use crate::sim_os::SimOs;
 use crate::trace::Digest;
 use crate::world::{AtCall, Cannot, ClockChange, Executables, Outcome, Real, Run, Simulated, World};
 
@@ -101,8 +105,46 @@ pub struct Played {
 /// # Errors
 /// The scenario asks for what this world cannot do, which is a mistake in the file.
 pub fn simulated(scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
-    let options = Options { short_io: scenario.short_io, ..Options::new(scenario.seed) };
-    let mut world = Simulated::new(options);
+    simulated_in(world_of(scenario), scenario, setting)
+}
+
+/// Plays a scenario on the simulated machine whose first run is not what its command line says but `verb`: below the
+/// verbs of mu, with the plugins of the scenario, by name. All the rest of the step holds, and every oracle. The answer of
+/// `verb` is `None` when it did not come to its end. As every mu, this one exits with 0 or dies of the signal that came.
+///
+/// # Errors
+/// As [`simulated`].
+pub fn with_verb<T: 'static>(
+    scenario: &Scenario,
+    setting: Setting,
+    verb: impl AsyncFnOnce(Invocation<SimOs>, BTreeMap<String, Start>) -> T + 'static,
+) -> Result<(Option<T>, Played), Cannot> {
+    let mut world = world_of(scenario);
+    let start = |(name, table): (&String, &PluginTable)| {
+        let argv = vec![format!("{}/{}", world.place("dir"), table.file.basename(name))];
+        (name.clone(), Start { name: name.clone(), argv, recorded: None, needs: Vec::new() })
+    };
+    let starts = scenario.plugins.iter().map(start).collect();
+    let answer = Rc::new(RefCell::new(None));
+    let slot = Rc::clone(&answer);
+    world.run_instead(|sys| async move {
+        let os = SimOs::new(sys);
+        let invocation = Invocation::new(os.clone());
+        let result = invocation.run(verb(invocation.clone(), starts)).await;
+        slot.replace(Some(result));
+        let signal = invocation.signal();
+        signal.inspect(|signal| os.raise_default(*signal));
+        Exit::Status(signal.map_or(0, |signal| 128 + signal.number()))
+    });
+    let played = simulated_in(world, scenario, setting)?;
+    Ok((answer.take(), played))
+}
+
+fn world_of(scenario: &Scenario) -> Simulated {
+    Simulated::new(Options { short_io: scenario.short_io, ..Options::new(scenario.seed) })
+}
+
+fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));

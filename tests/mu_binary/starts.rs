@@ -45,6 +45,36 @@ fn a_mu_that_is_started_without_any_stream_does_its_work() {
     }
 }
 
+/// OUT-02
+#[test]
+fn a_mu_that_the_system_does_not_let_start_says_so_like_any_failure() {
+    let stage = Stage::new();
+    for words in [&["plugin", "list", "--json"][..], &["plugin", "list"]] {
+        let ended = stage.mu(words.iter().copied()).after("ulimit -n 5").end();
+        assert!(ended.fails(5, "machine-unusable")["message"].to_string().contains("ulimit -n"));
+    }
+}
+
+/// SIGXFSZ would end mu, and ignored it would stay so in plugins.
+#[test]
+fn a_file_that_may_not_grow_is_a_failure_and_no_death() {
+    let stage = Stage::new();
+    let place = stage.install("box", []);
+    let limit = "ulimit -S -f 8";
+    let ended = stage.mu(["plugin", "add", "box", "--", &place]).after(limit).end();
+    let message = ended.fails(5, "database-unusable")["message"].to_string();
+    assert!(message.contains("no room"), "{message}");
+    let place = stage.register("crate", [Fault { start: Some(2), ..Fault::new("crate", Act::NoReply) }]);
+    let running = stage.mu(["plugin", "add", "crate", "--", &place]).start();
+    let status = fs::read_to_string(format!("/proc/{}/status", stage.until_asked("crate", 2))).unwrap();
+    for kept in ["SigIgn:", "SigCgt:"] {
+        let mask = status.lines().find_map(|line| line.strip_prefix(kept)).unwrap().trim();
+        assert_eq!(u64::from_str_radix(mask, 16).unwrap() >> 24 & 1, 0, "{status}");
+    }
+    running.signal(nix::sys::signal::Signal::SIGTERM);
+    running.end().died_of(nix::sys::signal::Signal::SIGTERM);
+}
+
 #[test]
 fn a_reader_of_stdout_that_is_gone_is_a_quiet_end() {
     let stage = Stage::new();

@@ -2,15 +2,20 @@
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use mu_protocol::messages::values::{Name, RemotePath};
 use serde_json::json;
 
 use crate::cli::failure::{Failure, Kind};
 use crate::cli::output::{Output, Row};
 use crate::cli::text::command;
-use crate::verbs::name::PluginName;
+use crate::verbs::host_add::Setup;
+use crate::verbs::name::{HostName, PluginName};
+
+mod host;
 
 /// What a run of mu is asked to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +57,61 @@ pub enum Request {
         names: Vec<PluginName>,
         /// Cut nothing.
         full: bool,
+    },
+    /// `mu host add`
+    HostAdd {
+        /// The name to register.
+        name: HostName,
+        /// What it is registered with.
+        setup: Setup,
+    },
+    /// `mu host list`
+    HostList {
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu host show`
+    HostShow {
+        /// Which host.
+        name: HostName,
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu host rm`
+    HostRm {
+        /// Which host.
+        name: HostName,
+    },
+    /// `mu host check`
+    HostCheck {
+        /// Which hosts, each once; at least one.
+        names: Vec<HostName>,
+        /// The harness to look for.
+        agent: Option<Name>,
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu host exec`
+    HostExec {
+        /// Which host.
+        name: HostName,
+        /// A script for a POSIX shell.
+        script: String,
+        /// Where to run it.
+        cwd: RemotePath,
+        /// After how long it is cut off.
+        timeout: Duration,
+    },
+    /// `mu host fetch`
+    HostFetch {
+        /// Which host.
+        name: HostName,
+        /// The work tree there whose HEAD is wanted.
+        remote: RemotePath,
+        /// The repository here, or a directory in its work tree; the working directory when not given.
+        repo: Option<String>,
+        /// After how long it is cut off.
+        timeout: Duration,
     },
     /// `mu db query`, `mu sql`
     DbQuery {
@@ -107,6 +167,12 @@ enum Verb {
     Plugin {
         #[command(subcommand)]
         verb: PluginVerb,
+    },
+    /// Register and check hosts, run scripts and fetch from there
+    #[command(after_help = "Example:\n  mu host list")]
+    Host {
+        #[command(subcommand)]
+        verb: host::Verb,
     },
     /// Look into mu's database
     #[command(after_help = "Example:\n  mu db query 'SELECT name, instance FROM plugins'")]
@@ -245,13 +311,14 @@ fn request(verb: Verb) -> Result<Request, Failure> {
                 Request::PluginCheck { names, full: full.full }
             }
         },
+        Verb::Host { verb } => return verb.request(),
         Verb::Db { verb: DbVerb::Query(args) } | Verb::Sql(args) => query(args),
         Verb::Completions { shell } => Request::Completions { shell },
     })
 }
 
-/// The command line is stored as JSON and shown to people, so it has to be text. mu mends nothing: it refuses.
-fn utf8(argv: Vec<OsString>) -> Result<Vec<String>, Failure> {
+/// What stands behind `--` is stored, shown or sent as text. mu mends nothing: it refuses.
+pub(in crate::cli) fn utf8(argv: Vec<OsString>) -> Result<Vec<String>, Failure> {
     let text = |(at, word): (usize, OsString)| {
         word.into_string().map_err(|word| {
             let shown = word.to_string_lossy();
@@ -279,10 +346,15 @@ fn usage(error: &clap::Error, text: &str, words: &[OsString]) -> Failure {
     let verb_words = verb.iter().map(String::as_str);
     let help = command(["mu"].into_iter().chain(verb_words).chain(["--help"]));
     let dashes = words.iter().any(|word| word == "--");
+    let dashes_missing = !dashes && !is_unknown_flag(error) && error.kind() != ErrorKind::ValueValidation;
     let message = match error.kind() {
-        _ if verb == ["plugin", "add"] && !dashes && !is_unknown_flag(error) => {
+        _ if dashes_missing && verb == ["plugin", "add"] => {
             "`--` is missing: everything behind it is the plugin's command line, verbatim; example: \
              mu plugin add box -- /usr/local/bin/mu-plugin-box"
+                .into()
+        }
+        _ if dashes_missing && verb == ["host", "exec"] => {
+            "`--` is missing: everything behind it is the script; example: mu host exec dock -- 'git status'"
                 .into()
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

@@ -36,18 +36,19 @@ impl Unit {
 }
 
 /// Shortens a record of a list to [`RECORD_CHARS`]; one that was cut gains `cut`, the size that is missing. The longest
-/// values go first, the first field (the identity) after all others (OUT-13). Returns whether anything was cut.
-pub fn record(row: &mut Row) -> bool {
-    shorten(row, RECORD_CHARS, Unit::Chars)
+/// values go first, the first field (the identity) after all others (OUT-13). `missing` characters of it were cut before.
+/// Returns whether anything was cut.
+pub fn record(row: &mut Row, missing: usize) -> bool {
+    shorten(row, RECORD_CHARS, Unit::Chars, missing)
 }
 
-fn shorten(row: &mut Row, limit: usize, unit: Unit) -> bool {
-    let whole = unit.of(row);
+fn shorten(row: &mut Row, limit: usize, unit: Unit, missing: usize) -> bool {
+    let whole = unit.of(row) + missing;
     if whole <= limit {
         return false;
     }
     let room = limit.saturating_sub(r#","cut":"#.len() + whole.to_string().len() + r#","cut:1":"#.len());
-    let mut size = whole;
+    let mut size = whole - missing;
     while size > room && !row.fields_mut().is_empty() {
         shorten_once(row.fields_mut(), size - room, unit);
         size = unit.of(row);
@@ -93,16 +94,16 @@ pub fn output(mut output: Output) -> Output {
     let exempt = json_line(&rest).len().saturating_sub(COMMAND_BYTES);
     let room = |empty: &Data| (RESULT_BYTES + exempt).saturating_sub(success_json(empty, &rest).len());
     match &mut output.data {
-        Data::Verbatim(..) => {}
+        Data::Verbatim(..) | Data::Passed(..) => {}
         Data::Row(row) => {
             if success_json(&Data::Row(row.clone()), &output.next).len() > RESULT_BYTES {
-                shorten(row, room(&Data::Row(Row::default())) + "{}".len(), Unit::Bytes);
+                shorten(row, room(&Data::Row(Row::default())) + "{}".len(), Unit::Bytes, 0);
                 output.next = rest;
             }
         }
         Data::List { table, rows, more, cut } => {
             for row in rows.iter_mut() {
-                *cut |= record(row);
+                *cut |= record(row, 0);
             }
             let empty = Data::List { table, rows: Vec::new(), more: u64::MAX, cut: false };
             let mut left = room(&empty);
@@ -145,9 +146,9 @@ mod tests {
     fn a_record_of_400_characters_is_whole_and_one_more_is_cut() {
         let mut row = Row::new([("a", json!("ü".repeat(RECORD_CHARS - r#"{"a":""}"#.len())))]);
         assert_eq!(Unit::Chars.of(&row), RECORD_CHARS);
-        assert!(!record(&mut row));
+        assert!(!record(&mut row, 0));
         let mut row = Row::new([("a", json!("ü".repeat(RECORD_CHARS + 1 - r#"{"a":""}"#.len())))]);
-        assert!(record(&mut row));
+        assert!(record(&mut row, 0));
         assert!(Unit::Chars.of(&row) <= RECORD_CHARS);
     }
 
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn the_name_stays_and_the_longest_value_is_cut() {
         let mut row = long("box", 1000);
-        record(&mut row);
+        record(&mut row, 0);
         assert_eq!(row.value("name"), Some(&json!("box")));
         assert!(row.value("argv").unwrap().as_str().unwrap().ends_with("xxx…"));
         assert!(Unit::Chars.of(&row) > RECORD_CHARS - 30, "more was cut than had to be");
@@ -166,7 +167,7 @@ mod tests {
     fn the_mark_counts_what_is_missing() {
         let mut row = Row::new([("a", json!("x".repeat(1000)))]);
         let whole = Unit::Chars.of(&row);
-        record(&mut row);
+        record(&mut row, 0);
         let missing = row.value("cut").unwrap().as_u64().unwrap() as usize;
         row.fields_mut().pop();
         assert_eq!(Unit::Chars.of(&row) + missing, whole);
@@ -179,7 +180,7 @@ mod tests {
         let mut columns = Row::new((0..200).map(|n| (format!("c{n}"), json!(n))));
         let mut names = Row::new([("n".repeat(1000), json!(1)), ("m".into(), json!(2))]);
         for row in [&mut escapes, &mut columns, &mut names] {
-            assert!(record(row));
+            assert!(record(row, 0));
             assert!(Unit::Chars.of(row) <= RECORD_CHARS, "{row:?}");
             assert!(row.value("cut").is_some());
         }
@@ -189,10 +190,10 @@ mod tests {
     #[test]
     fn a_query_column_called_cut_is_renamed_only_when_the_mark_is_needed() {
         let mut row = Row::new([("cut", json!("x".repeat(500)))]);
-        record(&mut row);
+        record(&mut row, 0);
         assert!(row.value("cut:1").is_some() && row.value("cut").unwrap().is_u64());
         let mut short = Row::new([("cut", json!("x"))]);
-        assert!(!record(&mut short));
+        assert!(!record(&mut short, 0));
         assert_eq!(short.value("cut"), Some(&json!("x")));
     }
 

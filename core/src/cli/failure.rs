@@ -1,8 +1,10 @@
 //! Every way a verb can fail: a stable name, an exit code, one line of text and what to do next.
 
 use mu_protocol::load::LoadRefusal;
+use mu_protocol::messages::error::ErrorKind;
 use serde::Serialize;
 
+use crate::call_error::CallError;
 use crate::cli::output::Next;
 use crate::cli::text::{command, escape};
 use crate::invocation::StartError;
@@ -38,11 +40,13 @@ macro_rules! kinds {
 kinds! {
     /// A defect of mu: every plugin was killed at once.
     Internal = "internal", 1;
+    /// A call was sent, and whether it did its work is not known.
+    OutcomeUnknown = "outcome-unknown", 1;
     /// A word of the command line that mu does not know, or one that is missing.
     Usage = "usage", 2;
-    /// A name outside the grammar of plugin names.
+    /// A name outside the grammar of names.
     BadName = "bad-name", 2;
-    /// An argument after `--` that is not UTF-8.
+    /// An argument that is not UTF-8.
     BadArgument = "bad-argument", 2;
     /// SQLite does not accept the statement.
     BadSql = "bad-sql", 2;
@@ -50,8 +54,14 @@ kinds! {
     NeedsWrite = "needs-write", 2;
     /// No variable says where the database is.
     NoDatabasePath = "no-database-path", 2;
+    /// A variable that says how long a call may take says nonsense.
+    BadVariable = "bad-variable", 2;
     /// No plugin of that name is registered.
     UnknownPlugin = "unknown-plugin", 3;
+    /// No host of that name is registered.
+    UnknownHost = "unknown-host", 3;
+    /// There is no git repository where one is to be.
+    NoRepository = "no-repository", 3;
     /// The plugin's file fails the trust checks.
     Untrusted = "untrusted", 4;
     /// The declaration breaks a load rule.
@@ -60,12 +70,34 @@ kinds! {
     ArgvDiffers = "argv-differs", 4;
     /// Another plugin holds the declared channel name.
     ChannelTaken = "channel-taken", 4;
-    /// Something still names the plugin.
+    /// Something still names the plugin, or uses the host.
     StillReferenced = "still-referenced", 4;
+    /// The name is registered with another set-up.
+    HostDiffers = "host-differs", 4;
+    /// The link serves no fetch, and the host has no template for it.
+    NoFetchTemplate = "no-fetch-template", 4;
     /// A newer mu wrote the database.
     DatabaseNewer = "database-newer", 4;
+    /// The system lacks what mu starts with.
+    MachineUnusable = "machine-unusable", 5;
     /// The plugin did not get as far as a declaration.
     PluginFailed = "plugin-failed", 5;
+    /// A script or a request is longer than may be; nothing was sent.
+    TooLong = "too-long", 5;
+    /// Others held the host's channels all the time; nothing was sent.
+    HostBusy = "host-busy", 5;
+    /// The plugin was gone, or took nothing, before the call; nothing was sent.
+    NotSent = "not-sent", 5;
+    /// The plugin answered that it failed and that nothing happened.
+    CallFailed = "call-failed", 5;
+    /// A person has to act first.
+    NeedsHuman = "needs-human", 5;
+    /// A step of a check failed.
+    CheckFailed = "check-failed", 5;
+    /// A fetch failed, or brought nothing.
+    FetchFailed = "fetch-failed", 5;
+    /// A file of the git repository cannot be read or deleted.
+    RepositoryUnusable = "repository-unusable", 5;
     /// Another process kept the database locked.
     DatabaseBusy = "database-busy", 5;
     /// The database, or its directory, cannot be opened, read or written.
@@ -136,6 +168,23 @@ impl Failure {
         }
     }
 
+    /// A call that has no result. `subject` is what it was about, `plugin` and `argv` the plugin that was asked.
+    pub fn call(subject: &str, plugin: &str, argv: &[String], error: &CallError) -> Failure {
+        let kind = match error {
+            CallError::Start(error) => return Failure::start(plugin, argv, error),
+            CallError::TooLong(..) => Kind::TooLong,
+            CallError::NotSent(..) if error.signal().is_some() => Kind::Interrupted,
+            CallError::NotSent(..) => Kind::NotSent,
+            CallError::Unanswered(_) => Kind::OutcomeUnknown,
+            CallError::Refused(_, error) => match error.kind {
+                ErrorKind::Retryable | ErrorKind::Permanent => Kind::CallFailed,
+                ErrorKind::Human { .. } => Kind::NeedsHuman,
+                ErrorKind::UnknownOutcome => Kind::OutcomeUnknown,
+            },
+        };
+        Failure::new(kind, format!("{subject}: {error}"))
+    }
+
     /// `{ok:false,error,message,next,exit}` (OUT-02).
     pub(crate) fn envelope(&self) -> impl Serialize {
         let Failure { kind, message, next, .. } = self;
@@ -167,6 +216,7 @@ impl From<StoreError> for Failure {
             StoreError::NotADatabase { .. }
             | StoreError::Foreign { .. }
             | StoreError::Damaged { .. }
+            | StoreError::Rejected { .. }
             | StoreError::BadRow { .. } => Kind::DatabaseDamaged,
             StoreError::NotAFile { .. }
             | StoreError::Unreachable { .. }
@@ -176,10 +226,15 @@ impl From<StoreError> for Failure {
             | StoreError::Full { .. }
             | StoreError::Failed { .. } => Kind::DatabaseUnusable,
             StoreError::TooLong => Kind::QueryTooLong,
-            StoreError::Rejected { .. } => Kind::BadSql,
             StoreError::Interrupted(_) => Kind::Interrupted,
         };
-        Failure::new(kind, error.to_string())
+        let failure = Failure::new(kind, error.to_string());
+        match &error {
+            StoreError::BadRow { table: "plugins", row, .. } => {
+                failure.or_else([command(["mu", "plugin", "rm", row])])
+            }
+            _ => failure,
+        }
     }
 }
 

@@ -111,6 +111,19 @@ pub enum Data {
     /// A text that is the result itself (a schema, a completion script, help): verbatim for people, a string in JSON,
     /// never cut.
     Verbatim(Row, String),
+    /// What a command on a host wrote and how it ended: passed on for people, in the row for JSON, never cut.
+    Passed(Row, Passed),
+}
+
+/// What is passed on of a command on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// For standard output, byte for byte.
+    pub stdout: String,
+    /// For standard error, byte for byte.
+    pub stderr: String,
+    /// The exit code of mu.
+    pub status: u8,
 }
 
 /// The result of a verb that did what it was asked.
@@ -147,6 +160,8 @@ pub struct Printed {
     pub out: String,
     /// Standard error, line by line.
     pub err: Vec<String>,
+    /// Bytes for standard error behind those lines, as they are.
+    pub passed: String,
     /// Exit code.
     pub exit: u8,
 }
@@ -163,7 +178,7 @@ struct DataJson<'a>(&'a Data);
 impl Serialize for DataJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Data::Row(row) | Data::Verbatim(row, _) => row.serialize(serializer),
+            Data::Row(row) | Data::Verbatim(row, _) | Data::Passed(row, _) => row.serialize(serializer),
             Data::List { table, rows, more, .. } => {
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry(table, rows)?;
@@ -191,17 +206,23 @@ pub fn render(result: Result<Output, Failure>, json: bool) -> Printed {
         Err(failure) => {
             let mut err = if json { Vec::new() } else { vec![failure.message.clone()] };
             err.extend(failure.notes.iter().cloned());
-            Printed { out: json_line(&failure.envelope()) + "\n", err, exit: failure.kind.exit() }
+            let out = json_line(&failure.envelope()) + "\n";
+            Printed { out, err, passed: String::new(), exit: failure.kind.exit() }
         }
     }
 }
 
 fn render_success(output: Output, json: bool) -> Printed {
     let Output { data, summary, next, notes, .. } = output;
+    let (passed, exit) = match &data {
+        Data::Passed(_, Passed { stderr, status, .. }) => (stderr.clone(), *status),
+        _ => (String::new(), 0),
+    };
     if json {
-        return Printed { out: success_json(&data, &next) + "\n", err: notes, exit: 0 };
+        return Printed { out: success_json(&data, &next) + "\n", err: notes, passed: String::new(), exit };
     }
     let mut out = match (&data, summary) {
+        (Data::Passed(_, passed), _) => passed.stdout.clone(),
         (Data::Verbatim(_, text), _) => text.clone(),
         (Data::Row(_), Some(summary)) => text::escape(&summary).into_owned() + "\n",
         (Data::Row(row), None) => text::fields(row),
@@ -217,7 +238,7 @@ fn render_success(output: Output, json: bool) -> Printed {
     for command in next.iter().flat_map(Next::commands) {
         out += &format!("next: {command}\n");
     }
-    Printed { out, err: notes, exit: 0 }
+    Printed { out, err: notes, passed, exit }
 }
 
 #[cfg(test)]

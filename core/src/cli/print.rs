@@ -63,11 +63,16 @@ pub async fn print<O: Os>(os: &O, printed: &Printed) -> Result<u8, Signal> {
             return Err(signal);
         }
     }
+    if let Err(WriteError::Interrupted(signal)) = write_all(os, Stream::Err, printed.passed.as_bytes()).await
+    {
+        return Err(signal);
+    }
     match write_all(os, Stream::Out, printed.out.as_bytes()).await {
         Ok(()) | Err(WriteError::Closed) => Ok(printed.exit),
         Err(WriteError::Interrupted(signal)) => Err(signal),
         Err(WriteError::Failed(error)) => {
-            let line = format!("cannot write to standard output: {error}; nothing else went wrong");
+            let all_else = if printed.exit == 0 { "; nothing else went wrong" } else { "" };
+            let line = format!("cannot write to standard output: {error}{all_else}");
             match note(os, &line).await {
                 Err(WriteError::Interrupted(signal)) => Err(signal),
                 _ => Ok(printed.exit.max(1)),

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::cli::output::Row;
 
+/// How long a path may get, in characters, before its middle is left out.
+const PATH_CHARS: usize = 300;
+
 /// Whether a character may move the cursor, start an escape sequence, break a line or reorder what is shown.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -30,6 +33,20 @@ pub fn escape(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(line)
+}
+
+/// A path within a sentence: on one line, quoted when there is nothing to see, its middle left out when it is very long.
+pub fn path(path: &str) -> String {
+    let line = escape(path);
+    let count = line.chars().count();
+    if count == 0 {
+        return "''".into();
+    }
+    if count <= PATH_CHARS {
+        return line.into_owned();
+    }
+    let (head, tail) = (line.chars().take(PATH_CHARS / 2), line.chars().skip(count - PATH_CHARS / 2));
+    head.chain(['…']).chain(tail).collect()
 }
 
 /// JSON text that stays harmless on a terminal: what JSON itself leaves raw (DEL, C1, line and direction marks) becomes
@@ -188,6 +205,14 @@ mod tests {
         let safe = escape_json(value.to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");
         assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), value);
+    }
+
+    #[test]
+    fn a_long_path_keeps_both_ends_and_an_empty_one_can_be_seen() {
+        let long = path(&format!("/first/{}/last", "ü".repeat(5000)));
+        assert!(long.starts_with("/first/") && long.contains("ü…ü") && long.ends_with("/last"), "{long}");
+        assert_eq!(long.chars().count(), PATH_CHARS + 1);
+        assert_eq!((path(""), path("/a\nb")), ("''".into(), r"/a\nb".into()));
     }
 
     #[test]

@@ -1,10 +1,14 @@
-//! What a statement typed by a person may do: one statement, bounded work, this database and no other file.
+//! What a statement typed by a person may do: one statement, bounded work, values of a bounded size, this database and no
+//! other file. A terminating signal ends it.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Statement;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 
 use crate::os::Os;
 use crate::store::{Store, StoreError, Tx};
@@ -12,8 +16,11 @@ use crate::store::{Store, StoreError, Tx};
 /// How many steps of SQLite's machine a statement may take: seconds of work, so that a query without an end does not
 /// become a process without one.
 pub const STEPS: u32 = 200_000_000;
-/// Steps between two looks at the count.
+/// Steps between two looks at the count, and at the signals.
 const LOOK: u32 = 10_000;
+/// How large a value or a row may get, in bytes: more than mu stores, and little enough that the work of one step, which
+/// nothing interrupts, stays short.
+pub const VALUE_BYTES: i32 = 4 << 20;
 
 /// Pragmas that take an argument and only tell something.
 const TELLING: &[&str] = &[
@@ -29,10 +36,28 @@ const TELLING: &[&str] = &[
     "quick_check",
 ];
 
+/// Says whether a signal has come.
+type Look = Rc<dyn Fn() -> bool>;
+
+thread_local! {
+    /// How the statement that runs learns of signals: SQLite's handler has to be `Send`, which a run of mu is not.
+    static LOOKED_FOR: RefCell<Option<Look>> = const { RefCell::new(None) };
+}
+
+/// While it exists, signals interrupt what SQLite does on this thread.
+pub struct Interruptible(());
+
+impl Drop for Interruptible {
+    fn drop(&mut self) {
+        LOOKED_FOR.take();
+    }
+}
+
 /// A connection set up for one statement of a person.
 pub struct Confined {
     /// On while the person's statement is compiled; mu's own `BEGIN` and `COMMIT` are not judged.
     judging: Arc<AtomicBool>,
+    signalled: Look,
 }
 
 impl Confined {
@@ -46,6 +71,13 @@ impl Confined {
         let prepared = tx.db.prepare(sql);
         self.judging.store(false, Ordering::Relaxed);
         tx.sql(prepared)
+    }
+
+    /// Until the result is dropped, a terminating signal interrupts the statement, which then fails with
+    /// [`StoreError::TooLong`]; the run of mu knows the signal.
+    pub fn interruptible(&self) -> Interruptible {
+        LOOKED_FOR.set(Some(self.signalled.clone()));
+        Interruptible(())
     }
 }
 
@@ -61,6 +93,7 @@ impl<O: Os> Store<O> {
         if !write {
             sql(db.execute_batch("PRAGMA query_only = ON"))?;
         }
+        sql(db.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES).map(drop))?;
         let judging = Arc::new(AtomicBool::new(false));
         let on = judging.clone();
         let judge = move |context: AuthContext<'_>| {
@@ -74,10 +107,11 @@ impl<O: Os> Store<O> {
         let mut looks = steps / LOOK;
         let tired = move || {
             looks = looks.saturating_sub(1);
-            looks == 0
+            looks == 0 || LOOKED_FOR.with_borrow(|look| look.as_ref().is_some_and(|look| look()))
         };
         sql(db.progress_handler(LOOK as i32, Some(tired)))?;
-        Ok(Confined { judging })
+        let invocation = self.invocation.clone();
+        Ok(Confined { judging, signalled: Rc::new(move || invocation.is_signalled()) })
     }
 }
 

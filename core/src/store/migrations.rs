@@ -25,6 +25,29 @@ const STEPS: &[&str] = &[
         added_at      INTEGER NOT NULL,
         declared_at   INTEGER NOT NULL
     ) STRICT;",
+    // 2: hosts that plugins reach (REG-16, HSK-05), and who holds their channels (SEAM-04). A channel names its host
+    // without a foreign key: more than one table will have hosts.
+    "CREATE TABLE host_profiles (
+        name           TEXT    NOT NULL PRIMARY KEY
+                               CHECK (length(name) BETWEEN 1 AND 32 AND name GLOB '[a-z]*'
+                                      AND NOT name GLOB '*[^a-z0-9_-]*'),
+        plugin         TEXT    NOT NULL REFERENCES plugins (name),
+        identity       TEXT    NOT NULL CHECK (identity GLOB 'plugin:' || plugin || ':?*'),
+        fetch_template TEXT    CHECK (length(fetch_template) > 0),
+        repo           TEXT    CHECK (length(repo) > 0),
+        max_sessions   INTEGER NOT NULL CHECK (max_sessions > 0),
+        added_at       INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX host_profiles_by_plugin ON host_profiles (plugin);
+    CREATE TABLE host_channels (
+        id      INTEGER NOT NULL PRIMARY KEY,
+        host    TEXT    NOT NULL,
+        pid     INTEGER NOT NULL CHECK (pid > 0),
+        started INTEGER NOT NULL CHECK (started >= 0),
+        boot    TEXT    NOT NULL CHECK (length(boot) > 0),
+        since   INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX host_channels_by_host ON host_channels (host);",
 ];
 
 /// Marks the file as mu's (`PRAGMA application_id`): the bytes "mu" and a number.

@@ -5,12 +5,16 @@
 //! - `migrations`: from an empty file to the tables of this mu; a newer file is refused
 //! - `confine`: what a statement typed by a person may do
 //! - `plugins`: rows of the table `plugins`
+//! - `hosts`: rows of the table `host_profiles`
+//! - `channels`: rows of the table `host_channels`
 //!
 //! In: closures that read or write rows. Out: what they return, committed when they wrote. A locked database is waited
 //! for on the machine's timer, never inside SQLite, which would stop the whole world with it.
 
+pub mod channels;
 pub mod confine;
 pub mod error;
+pub mod hosts;
 pub mod migrations;
 pub mod path;
 pub mod plugins;
@@ -20,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::lock::Mutex;
-use rusqlite::Connection;
+use rusqlite::{Connection, MAIN_DB};
 
 pub use error::StoreError;
 
@@ -77,8 +81,8 @@ impl<O: Os> Store<O> {
     /// Opens the database of this run and brings its tables up to date.
     ///
     /// # Errors
-    /// No variable says where it is; it cannot be created, opened, read; a newer mu wrote it; it stayed locked; a signal
-    /// ended the wait.
+    /// No variable says where it is; it cannot be created, opened, read, written; a newer mu wrote it; it stayed locked;
+    /// a signal ended the wait.
     pub async fn open(invocation: &Invocation<O>, missing: Missing) -> Result<Store<O>, StoreError> {
         let os = invocation.os();
         let path = path::database(os.env())?;
@@ -149,6 +153,16 @@ impl Drop for Open<'_> {
     }
 }
 
+/// A read of a file that may not be written leaves `-wal` and `-shm` of the same mode beside it, and once the file may be
+/// written again these still may not: every write would fail from then on. Nothing has been read of it yet.
+fn writable(db: Connection, path: &Path) -> Result<Connection, StoreError> {
+    match db.is_readonly(MAIN_DB) {
+        Ok(false) => Ok(db),
+        Ok(true) => Err(StoreError::ReadOnly { path: path.to_owned() }),
+        Err(error) => Err(StoreError::sqlite(path, error)),
+    }
+}
+
 fn create_directory<O: Os>(os: &O, path: &Path) -> Result<(), StoreError> {
     let Some(directory) = path.parent() else { return Ok(()) };
     if os.facts(directory).is_ok() {
@@ -184,6 +198,7 @@ impl<'a, O: Os> Wait<'a, O> {
     async fn opened(&mut self, path: &Path) -> Result<Connection, StoreError> {
         loop {
             let open = self.invocation.os().open_db(path).map_err(|error| StoreError::sqlite(path, error));
+            let open = open.and_then(|db| writable(db, path));
             match open.and_then(|db| migrations::run(&db, path).map(|()| db)) {
                 Err(error) if error.is_busy() => self.pause(path).await?,
                 result => return result,

@@ -90,14 +90,14 @@ fn typed(tx: Tx<'_>, (name, argv, declaration, added_at, declared_at): Raw) -> R
     Ok(Plugin { name, argv, declaration, added_at: EpochMs(added_at), declared_at: EpochMs(declared_at) })
 }
 
-/// All plugins, by name.
+/// All plugins with their names and in the order of these; [`StoreError::BadRow`] stands for one that mu did not write.
 ///
 /// # Errors
-/// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
-pub fn all(tx: Tx<'_>) -> Result<Vec<Plugin>, StoreError> {
+/// What SQLite reports.
+pub fn all(tx: Tx<'_>) -> Result<Vec<(String, Result<Plugin, StoreError>)>, StoreError> {
     let mut statement = tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM plugins ORDER BY name")))?;
     let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
-    rows.into_iter().map(|row| typed(tx, row)).collect()
+    Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
 }
 
 /// The names of all plugins, in order.
@@ -112,7 +112,7 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// One plugin.
 ///
 /// # Errors
-/// As [`all`].
+/// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &str) -> Result<Option<Plugin>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM plugins WHERE name = ?1");
     let row = tx.sql(tx.db.query_row(&sql, [name], raw).optional())?;
@@ -168,8 +168,9 @@ pub fn remove(tx: Tx<'_>, name: &str) -> Result<bool, StoreError> {
 /// the plugin `?1`. A table that gains such a column is listed here.
 pub(crate) type References = &'static [(&'static str, &'static str)];
 
-/// No other table names a plugin yet.
-pub(crate) const REFERENCES: References = &[];
+/// The tables that do.
+pub(crate) const REFERENCES: References =
+    &[("host", "SELECT name FROM host_profiles WHERE plugin = ?1 ORDER BY name")];
 
 /// What still names the plugin: `host box`, one for each row.
 ///

@@ -154,16 +154,27 @@ fn a_directory_that_cannot_be_made_says_so() {
 }
 
 #[test]
-fn a_read_only_database_fails_a_write_and_serves_a_read() {
+fn a_read_only_database_is_not_even_read_and_nothing_is_left_beside_it() {
     let os = FakeOs::new();
     try_open(&os, Missing::Create).unwrap();
     let os = os.read_only();
+    for missing in [Missing::Create, Missing::Empty] {
+        assert_eq!(try_open(&os, missing), Err(StoreError::ReadOnly { path: os.database() }));
+    }
+    assert_eq!(std::fs::read_dir(os.database().parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_schema_without_its_table_is_a_damaged_database() {
+    let os = FakeOs::new();
     os.block_on(async {
         let store = open(&os, Missing::Create).await;
-        let written = store.write(|tx| plugins::put(tx, &plugin("box", None))).await;
-        assert_eq!(written, Err(StoreError::ReadOnly { path: os.database() }));
-        assert_eq!(store.read(plugins::names).await, Ok(vec![]));
+        store.write(|tx| tx.sql(tx.db.execute_batch("DROP TABLE plugins"))).await.unwrap();
     });
+    let ran = os.run(&["plugin", "list"]);
+    assert_eq!((ran.exit, ran.error().as_str()), (5, "database-damaged"));
+    assert!(ran.message().contains("no such table: plugins"), "{}", ran.message());
+    assert_eq!(os.run(&["sql", "SELECT * FROM plugins"]).error(), "bad-sql");
 }
 
 #[test]
@@ -205,7 +216,9 @@ fn what_was_put_is_found_again() {
     });
     os.block_on(async {
         let store = open(&os, Missing::Empty).await;
-        assert_eq!(store.read(plugins::all).await, Ok(vec![second, first.clone()]));
+        let all = store.read(plugins::all).await.unwrap();
+        let wanted = [&second, &first].map(|plugin| (plugin.name.clone(), Ok(plugin.clone())));
+        assert_eq!(all, wanted);
         assert_eq!(store.read(|tx| plugins::find(tx, "box")).await, Ok(Some(first)));
         assert_eq!(
             store.read(|tx| plugins::channel_holder(tx, "chat", "crate")).await,
@@ -252,7 +265,7 @@ fn a_row_that_no_verb_wrote_is_named_with_its_column() {
             store.write(|tx| plugins::put(tx, &plugin("box", None))).await.unwrap();
             let sql = format!("UPDATE plugins SET {column} = '{text}'");
             store.write(|tx| tx.sql(tx.db.execute_batch(&sql))).await.unwrap();
-            let error = store.read(plugins::all).await.unwrap_err();
+            let error = store.read(|tx| plugins::find(tx, "box")).await.unwrap_err();
             let wanted =
                 StoreError::BadRow { path: os.database(), table: "plugins", row: "box".into(), column };
             assert_eq!(error, wanted);
@@ -377,10 +390,11 @@ fn every_error_is_one_harmless_line_that_names_the_file() {
         StoreError::Foreign { path: path.clone() },
         StoreError::Damaged { path: path.clone(), reason: reason() },
         StoreError::BadRow { path: path.clone(), table: "plugins", row: "box".into(), column: "argv" },
+        StoreError::Rejected { path: path.clone(), reason: reason() },
         StoreError::Busy { path: path.clone() },
         StoreError::Failed { path, reason: reason() },
     ];
-    let exits = [2, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
+    let exits = [2, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
     for (error, exit) in all.into_iter().zip(exits) {
         let no_path = error == StoreError::NoPath;
         let failure = Failure::from(error);

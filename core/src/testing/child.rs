@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -27,6 +28,8 @@ pub(crate) type Script = Box<dyn FnMut(&mut Plugin, Heard<'_>)>;
 /// A plugin's process, as the test and its script see it.
 #[derive(Default)]
 pub(crate) struct Plugin {
+    /// What was executed.
+    pub(crate) argv: Vec<OsString>,
     /// Lines that mu wrote.
     pub(crate) lines: Vec<String>,
     /// Whether its stdin has ended.
@@ -39,6 +42,8 @@ pub(crate) struct Plugin {
     pub(crate) stdout_closed: bool,
     /// What it writes after mu has looked at its stdout and before mu looks at its end, which comes then.
     pub(crate) last_words: Option<String>,
+    /// Another process of its group lives until SIGKILL.
+    pub(crate) straggler: bool,
     /// How it ended.
     pub(crate) exit: Option<Exit>,
     /// Whether SIGKILL ended it.
@@ -148,11 +153,15 @@ impl Child for FakeChild {
     }
 
     fn poll_group_empty(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.plugin.borrow().straggler {
+            return Poll::Pending;
+        }
         self.poll_exited(cx).map(|_| ())
     }
 
     fn kill_group(&mut self) {
         let mut plugin = self.plugin.borrow_mut();
+        plugin.straggler = false;
         if plugin.exit.is_none() {
             plugin.killed = true;
             plugin.exit = Some(Exit::Signal(9));

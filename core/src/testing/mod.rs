@@ -2,6 +2,7 @@
 //! directory of its own.
 //!
 //! - `child`: a plugin's process
+//! - `dock`: a host with a scripted link
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub(crate) use child::{Heard, Plugin as PluginProcess, Script, answer, sound};
 use child::FakeChild;
 
 mod child;
+pub(crate) mod dock;
 
 /// What `stat` tells of a file.
 pub(crate) fn file(kind: FileKind, uid: u32, mode: u32) -> FileFacts {
@@ -119,6 +121,8 @@ struct Machine {
     timers: RefCell<Vec<Mono>>,
     events: RefCell<Vec<(Mono, Event)>>,
     signals: RefCell<Vec<Signal>>,
+    /// How many looks for signals find none.
+    deaf: Cell<u32>,
     raised: RefCell<Vec<Signal>>,
     out: RefCell<Vec<u8>>,
     err: RefCell<Vec<u8>>,
@@ -159,6 +163,7 @@ impl FakeOs {
             timers: RefCell::default(),
             events: RefCell::default(),
             signals: RefCell::default(),
+            deaf: Cell::new(0),
             raised: RefCell::default(),
             out: RefCell::default(),
             err: RefCell::default(),
@@ -242,6 +247,12 @@ impl FakeOs {
     /// Sends a signal to the next process that looks.
     pub(crate) fn signal(&self, signal: Signal) {
         self.machine.signals.borrow_mut().push(signal);
+    }
+
+    /// Sends a signal that only the `nth` look from now on finds.
+    pub(crate) fn signal_at_look(&self, signal: Signal, nth: u32) {
+        self.machine.deaf.set(nth - 1);
+        self.signal(signal);
     }
 
     /// Lets something happen once the clock has come this far.
@@ -335,9 +346,10 @@ impl Os for FakeOs {
         Sleep(self.clone(), at)
     }
 
-    fn spawn(&self, _: &Exec) -> io::Result<FakeChild> {
+    fn spawn(&self, exec: &Exec) -> io::Result<FakeChild> {
         let script = (self.machine.programs.borrow_mut())(self)?;
         let plugin = Rc::new(RefCell::new(PluginProcess::default()));
+        plugin.borrow_mut().argv = exec.argv.clone();
         let mut children = self.machine.children.borrow_mut();
         children.push(plugin.clone());
         Ok(FakeChild { os: self.clone(), pid: Pid(1000 + children.len() as i32), plugin, script })
@@ -349,7 +361,13 @@ impl Os for FakeOs {
     }
 
     fn poll_signal(&self, _: &mut Context<'_>) -> Poll<Signal> {
-        self.machine.signals.borrow_mut().pop().map_or(Poll::Pending, Poll::Ready)
+        match self.machine.deaf.get() {
+            0 => self.machine.signals.borrow_mut().pop().map_or(Poll::Pending, Poll::Ready),
+            looks => {
+                self.machine.deaf.set(looks - 1);
+                Poll::Pending
+            }
+        }
     }
 
     fn raise_default(&self, signal: Signal) {

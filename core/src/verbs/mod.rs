@@ -3,6 +3,13 @@
 
 pub mod completions;
 pub mod db_query;
+pub mod host_add;
+pub mod host_check;
+pub mod host_exec;
+pub mod host_fetch;
+pub mod host_list;
+pub mod host_rm;
+pub mod host_show;
 pub mod name;
 pub mod plugin_add;
 pub mod plugin_check;
@@ -30,6 +37,19 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, request: Request) -> Result<
         Request::PluginRm { name } => plugin_rm::run(invocation, &name).await,
         Request::PluginSchema { digest } => Ok(plugin_schema::run(digest)),
         Request::PluginCheck { names, full } => plugin_check::run(invocation, &names, full).await,
+        Request::HostAdd { name, setup } => host_add::run(invocation, &name, setup).await,
+        Request::HostList { full } => host_list::run(invocation, full).await,
+        Request::HostShow { name, full } => host_show::run(invocation, &name, full).await,
+        Request::HostRm { name } => host_rm::run(invocation, &name).await,
+        Request::HostCheck { names, agent, full } => {
+            host_check::run(invocation, &names, agent.as_ref(), full).await
+        }
+        Request::HostExec { name, script, cwd, timeout } => {
+            host_exec::run(invocation, &name, &script, &cwd, timeout).await
+        }
+        Request::HostFetch { name, remote, repo, timeout } => {
+            host_fetch::run(invocation, &name, &remote, repo.as_deref(), timeout).await
+        }
         Request::DbQuery { sql, write, full } => db_query::run(invocation, &sql, write, full).await,
         Request::Completions { shell } => Ok(completions::run(shell)),
     }

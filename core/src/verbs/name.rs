@@ -1,46 +1,76 @@
-//! Names of plugins: their grammar, and which of them a mistyped one may have meant.
+//! Names of plugins and hosts: their grammar, and which of them a mistyped one may have meant.
 
 use std::fmt;
 use std::str::FromStr;
 
+use mu_protocol::messages::values::Name;
+
 use crate::cli::failure::{Failure, Kind};
 
-/// A name a plugin can be registered with: `[a-z][a-z0-9_-]{0,31}`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PluginName(String);
-
-/// A word that is no name of a plugin.
+/// A word that is no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no plugin name: a name begins with a lower-case letter and goes on with up to 31 of a-z, 0-9, _ and -"
+    "{word:?} is no {noun} name: a name begins with a lower-case letter and goes on with up to 31 of a-z, 0-9, _ and -"
 )]
-pub struct BadName(String);
-
-impl PluginName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+pub struct BadName {
+    /// Whose name it was to be.
+    pub noun: &'static str,
+    /// The word.
+    pub word: String,
 }
 
-impl fmt::Display for PluginName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident: $noun:literal, $unknown:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(Name);
 
-impl FromStr for PluginName {
-    type Err = BadName;
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                self.0.as_str()
+            }
 
-    fn from_str(word: &str) -> Result<PluginName, BadName> {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-        let first = word.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
-        if first && word.len() <= 32 && word.bytes().all(inner) {
-            Ok(PluginName(word.to_owned()))
-        } else {
-            Err(BadName(word.to_owned()))
+            /// The name as it goes on the wire.
+            pub fn wire(&self) -> Name {
+                self.0.clone()
+            }
+
+            /// The failure of a verb that was given a name which is none of `known` (exit 3, near names).
+            pub(crate) fn unknown(&self, known: &[String]) -> Failure {
+                unknown($noun, Kind::$unknown, self.as_str(), known)
+            }
         }
-    }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadName;
+
+            fn from_str(word: &str) -> Result<$name, BadName> {
+                parse($noun, word).map($name)
+            }
+        }
+    )*};
+}
+
+names! {
+    /// A name a plugin can be registered with: `[a-z][a-z0-9_-]{0,31}`.
+    PluginName: "plugin", UnknownPlugin;
+    /// A name a host can be registered with: `[a-z][a-z0-9_-]{0,31}`.
+    HostName: "host", UnknownHost;
+}
+
+/// The word as the name of a `noun`.
+///
+/// # Errors
+/// It breaks the grammar.
+pub(crate) fn parse(noun: &'static str, word: &str) -> Result<Name, BadName> {
+    Name::new(word).map_err(|_| BadName { noun, word: word.to_owned() })
 }
 
 impl From<BadName> for Failure {
@@ -49,16 +79,15 @@ impl From<BadName> for Failure {
     }
 }
 
-/// The failure of a verb that was given a name nobody is registered with (exit 3, near names).
-pub(crate) fn unknown(name: &PluginName, known: &[String]) -> Failure {
-    let near = near(name.as_str(), known);
+fn unknown(noun: &str, kind: Kind, name: &str, known: &[String]) -> Failure {
+    let near = near(name, known);
+    let list = format!("mu {noun} list");
     let hint = match (known.is_empty(), near.is_empty()) {
-        (true, _) => "none is registered yet; `mu plugin add` registers one".into(),
-        (_, true) => "`mu plugin list` lists those that are".into(),
+        (true, _) => format!("none is registered yet; `mu {noun} add` registers one"),
+        (_, true) => format!("`{list}` lists those that are"),
         (_, false) => format!("did you mean {}?", near.join(" or ")),
     };
-    let failure = Failure::new(Kind::UnknownPlugin, format!("no plugin is registered as {name}: {hint}"));
-    failure.or_else(["mu plugin list"])
+    Failure::new(kind, format!("no {noun} is registered as {name}: {hint}")).or_else([list])
 }
 
 /// At most three of `known` that `name` may have meant, nearest first: one begins with the other, or few edits apart.
@@ -137,7 +166,7 @@ mod tests {
     #[test]
     fn the_failure_names_near_names_or_says_that_there_are_none() {
         let name: PluginName = "cluod".parse().unwrap();
-        let message = |names: &[&str]| unknown(&name, &known(names)).message;
+        let message = |names: &[&str]| name.unknown(&known(names)).message;
         assert!(message(&["cloud", "box"]).ends_with("did you mean cloud?"));
         assert!(message(&["box"]).ends_with("`mu plugin list` lists those that are"));
         assert!(message(&[]).contains("none is registered yet"));

@@ -1,5 +1,5 @@
 //! `mu plugin check [name…]`: starts registered plugins side by side, holds each to the declaration that `add` recorded
-//! (LOAD-19, REG-08), and stops them. It changes nothing.
+//! (LOAD-19, REG-08), and stops them. It changes nothing. A row that mu cannot read is the failure of that plugin alone.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -9,8 +9,8 @@ use crate::cli::output::{Data, Output, Row};
 use crate::invocation::{Invocation, Start, Stopped};
 use crate::os::Os;
 use crate::store::plugins::{self, Plugin};
-use crate::store::{Missing, Store};
-use crate::verbs::name::{self, PluginName};
+use crate::store::{Missing, Store, StoreError};
+use crate::verbs::name::PluginName;
 
 /// Checks the named plugins, or all. A list of rows `{name, ok, error, message}` when all pass.
 ///
@@ -25,23 +25,27 @@ pub async fn run<O: Os>(
     let store = Store::open(invocation, Missing::Empty).await?;
     let mut plugins = store.read(plugins::all).await?;
     for name in names {
-        if !plugins.iter().any(|plugin| plugin.name == name.as_str()) {
-            let known: Vec<String> = plugins.into_iter().map(|plugin| plugin.name).collect();
-            return Err(name::unknown(name, &known));
+        if !plugins.iter().any(|(known, _)| known == name.as_str()) {
+            let known: Vec<String> = plugins.into_iter().map(|(known, _)| known).collect();
+            return Err(name.unknown(&known));
         }
     }
-    plugins.retain(|plugin| names.is_empty() || names.iter().any(|name| name.as_str() == plugin.name));
+    plugins.retain(|(known, _)| names.is_empty() || names.iter().any(|name| name.as_str() == known));
     drop(store);
 
-    let checked = join_all(plugins.iter().map(|plugin| check(invocation, plugin))).await;
-    let results: Vec<_> = plugins.iter().zip(checked).collect();
+    let checked = join_all(plugins.iter().map(|(_, plugin)| check(invocation, plugin))).await;
+    let results: Vec<_> = plugins.iter().map(|(name, _)| name.as_str()).zip(checked).collect();
     match first_failure(&results) {
         Some(failure) => Err(failure),
         None => Ok(passed(&results, names, full)),
     }
 }
 
-async fn check<O: Os>(invocation: &Invocation<O>, plugin: &Plugin) -> Result<Stopped, Failure> {
+async fn check<O: Os>(
+    invocation: &Invocation<O>,
+    plugin: &Result<Plugin, StoreError>,
+) -> Result<Stopped, Failure> {
+    let plugin = plugin.as_ref().map_err(StoreError::clone)?;
     let start = Start {
         name: plugin.name.clone(),
         argv: plugin.argv.clone(),
@@ -54,16 +58,14 @@ async fn check<O: Os>(invocation: &Invocation<O>, plugin: &Plugin) -> Result<Sto
 }
 
 /// The failure of the first plugin by name; with several, its message counts them and `notes` has a line for each.
-fn first_failure(results: &[(&Plugin, Result<Stopped, Failure>)]) -> Option<Failure> {
+fn first_failure(results: &[(&str, Result<Stopped, Failure>)]) -> Option<Failure> {
     let mut failures = results.iter().filter_map(|(_, result)| result.as_ref().err());
     let mut first = failures.next()?.clone();
     let others: Vec<&Failure> = failures.collect();
     if !others.is_empty() {
         first.notes = others.iter().map(|failure| failure.message.clone()).collect();
-        let failed: Vec<&str> = results
-            .iter()
-            .filter_map(|(plugin, result)| result.is_err().then_some(plugin.name.as_str()))
-            .collect();
+        let failed: Vec<&str> =
+            results.iter().filter_map(|(name, result)| result.is_err().then_some(*name)).collect();
         let (count, all) = (failed.len(), results.len());
         let message = format!("{} ({count} of {all} plugins fail: {})", first.message, failed.join(", "));
         let commands = failed.iter().map(|name| format!("mu plugin check {name}"));
@@ -72,14 +74,14 @@ fn first_failure(results: &[(&Plugin, Result<Stopped, Failure>)]) -> Option<Fail
     Some(first)
 }
 
-fn passed(results: &[(&Plugin, Result<Stopped, Failure>)], names: &[PluginName], full: bool) -> Output {
+fn passed(results: &[(&str, Result<Stopped, Failure>)], names: &[PluginName], full: bool) -> Output {
     let message = |stopped: &Stopped| match stopped {
         Stopped::Clean => None,
         Stopped::Killed => Some("had to be killed: it did not end within 5 s of being asked to"),
     };
-    let row = |(plugin, result): &(&Plugin, Result<Stopped, Failure>)| {
+    let row = |(name, result): &(&str, Result<Stopped, Failure>)| {
         Row::new([
-            ("name", json!(plugin.name)),
+            ("name", json!(name)),
             ("ok", json!(true)),
             ("error", json!(null)),
             ("message", json!(result.as_ref().ok().and_then(message))),

@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 use crate::os::Os;
 use crate::store::plugins::{self, Plugin, References};
 use crate::store::{Missing, Store, StoreError, Tx};
-use crate::verbs::name::{self, PluginName};
+use crate::verbs::name::PluginName;
 
 /// Removes one plugin and returns the row it had.
 ///
@@ -28,7 +28,7 @@ fn remove(tx: Tx<'_>, name: &PluginName, tables: References) -> Result<Row, Fail
         Err(StoreError::BadRow { .. }) => Some(Row::new([("name", json!(name.as_str()))])),
         Err(error) => return Err(error.into()),
     };
-    let Some(row) = row else { return Err(name::unknown(name, &plugins::names(tx)?)) };
+    let Some(row) = row else { return Err(name.unknown(&plugins::names(tx)?)) };
     let references = plugins::references(tx, name.as_str(), tables)?;
     if !references.is_empty() {
         let message = format!("plugin {name} is still named by {}; remove that first", references.join(", "));

@@ -5,7 +5,7 @@ use crate::cli::output::{Data, Output};
 use crate::invocation::Invocation;
 use crate::os::Os;
 use crate::store::{Missing, Store, plugins};
-use crate::verbs::name::{self, PluginName};
+use crate::verbs::name::PluginName;
 
 /// Shows one plugin; with `full`, uncut.
 ///
@@ -18,7 +18,7 @@ pub async fn run<O: Os>(
 ) -> Result<Output, Failure> {
     let store = Store::open(invocation, Missing::Empty).await?;
     let Some(plugin) = store.read(|tx| plugins::find(tx, name.as_str())).await? else {
-        return Err(name::unknown(name, &store.read(plugins::names).await?));
+        return Err(name.unknown(&store.read(plugins::names).await?));
     };
     let uncut = (!full).then(|| format!("mu plugin show {name} --full"));
     Ok(Output { uncut, ..Output::new(Data::Row(plugin.row())) })

@@ -46,7 +46,7 @@ pub(crate) enum Verb {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Seeds {
     /// How many random seeds
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// The first of them
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed)]
@@ -69,7 +69,7 @@ impl Seeds {
     about = "Plays mu against faulty plugins, in a simulated machine or on real processes",
     long_about = "Plays mu against faulty plugins, in a simulated machine or on real processes.\n\
         Without a verb: every scenario file, then 1,000 random seeds.",
-    after_help = "Examples:\n  cargo sim\n  cargo sim run scenarios/bom.toml\n  cargo sim replay 4711\n\n\
+    after_help = "Examples:\n  cargo sim\n  cargo sim run scenarios/a-log-line-on-stdout.toml\n  cargo sim replay 4711\n\n\
         Exit codes: 0 all held, 1 something did not, 2 a wrong command line or file,\n\
         3 the simulator could not do its work."
 )]
@@ -91,7 +91,8 @@ struct Cli {
 enum Word {
     /// Play scenario files
     #[command(
-        after_help = "Examples:\n  cargo sim run\n  cargo sim run scenarios/bom.toml\n  cargo sim run --real"
+        after_help = "Examples:\n  cargo sim run\n  cargo sim run scenarios/a-log-line-on-stdout.toml\n  \
+            cargo sim run --real"
     )]
     Run {
         /// Use the real mu and real fake plugins, which are built first

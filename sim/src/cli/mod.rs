@@ -30,6 +30,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use serde_json::json;
 
@@ -89,6 +90,11 @@ pub fn main(root: &Path, words: impl Iterator<Item = OsString>) -> u8 {
         }
         Err(failure) => Err(failure),
     };
+    let lost = UNSAID.lock().ok().and_then(|mut unsaid| unsaid.take());
+    let done = done.and_then(|exit| match lost {
+        Some(error) => Err(Failure::broken("cannot write to standard output", error)),
+        None => Ok(exit),
+    });
     done.unwrap_or_else(|failure| {
         if json {
             say(&format!(
@@ -133,10 +139,19 @@ fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// Prints on standard output. Nobody may be listening any more; there is nobody else to tell.
+/// Why standard output did not take everything.
+static UNSAID: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints on standard output. That nobody listens any more is no failure; any other is told at the end.
 fn say(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
-    let _ = io::stdout().flush();
+    let mut stdout = io::stdout();
+    let said = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if let Err(error) = said
+        && error.kind() != io::ErrorKind::BrokenPipe
+        && let Ok(mut unsaid) = UNSAID.lock()
+    {
+        unsaid.get_or_insert(error);
+    }
 }
 
 /// Prints on standard error.

@@ -144,7 +144,9 @@ impl World<'_> {
         let db = match self.db {
             None if stream.chance(1, 3) => one_of(stream, &Db::ALL),
             Some(Db::Garbage | Db::Newer | Db::Directory) if stream.chance(1, 2) => Db::Missing,
-            Some(Db::ReadOnly | Db::Unreadable | Db::Full) if stream.chance(1, 2) => Db::Restored,
+            Some(Db::ReadOnly | Db::ReadOnlyFile | Db::Unreadable | Db::Full) if stream.chance(1, 2) => {
+                Db::Restored
+            }
             _ => return None,
         };
         // A lock is given up at the end of the step by itself.

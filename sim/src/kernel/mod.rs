@@ -1,4 +1,5 @@
-//! A Unix machine: processes, groups, sessions, zombies, signals, pipes with capacity, three clocks.
+//! A Unix machine in memory. It has clocks (three), pipes that fill up, signals, and processes in groups and sessions that
+//! stay zombies until they are reaped.
 //!
 //! In: programs (async functions of a [`Sys`]), installed by name and started by executing a file of the disk that
 //! bears the name, and what the world around does: start a program, send a signal, step the clock, cut the power.

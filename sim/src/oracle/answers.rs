@@ -1,4 +1,4 @@
-//! Exit code, envelope and text agree with each other and with the published table of errors: a failure is one envelope
+//! What mu printed fits how it ended, and the table of errors in `docs/cli.md`: a failure is one envelope
 //! on one line of stdout that carries the exit code, `--json` is one envelope, a text is none; each error is one line. A
 //! mu that dies of a signal says so on stderr alone.
 

@@ -12,12 +12,12 @@
 //! | `link` | nothing undeclared is asked of a link; its channels, and runs that are still stopping |
 //! | `remote` | `mu host exec` and `mu host fetch` end as the last answer says (oracle 9) |
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
-//! | `stopping` | the stop sequence is in order and bounded; nothing starts after a signal (oracle 5) |
+//! | `stopping` | a stop goes step by step and ends in time; a signal is followed by no start (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
 //! | `crash` | nobody panics who was not made to |
 //! | `answers` | exit code, envelope and text agree (oracle 9) |
 //! | `secrets` | the canary appears nowhere, stderr and repaired bytes are not stored (oracle 10) |
-//! | `schema` | every line of mu is valid by the published schema (oracle 11) |
+//! | `schema` | plugins get only what the schema allows (oracle 11) |
 //!
 //! That memory stays bounded (oracle 10 too) has no form here: simulated processes share the simulator's memory. The real
 //! world ([`crate::world::Real`]) looks at the peak memory of each real mu.

@@ -1,4 +1,4 @@
-//! Every line that mu writes is valid by the published schema. The validator is a library of its own kind, so that
+//! Plugins get no line from mu that the schema would refuse. The validator is a library of its own kind, so that
 //! one misunderstanding does not sit on both sides.
 
 use std::cell::RefCell;

@@ -61,6 +61,11 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
     if scenario.title.trim().is_empty() || scenario.title.contains('\n') {
         return root.key("title").refuse("the title is one line that says what happens");
     }
+    if scenario.rules.is_empty() {
+        return root
+            .key("rules")
+            .refuse("a scenario shows at least one rule; their ids are in docs/protocol.md");
+    }
     let mut seen = BTreeSet::new();
     for (index, rule) in scenario.rules.iter().enumerate() {
         let place = root.key("rules").index(index);

@@ -19,7 +19,7 @@ pub struct Scenario {
     /// Why it matters, or how it came up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The ids of the rules that it shows.
+    /// The ids of the rules that it shows, at least one.
     pub rules: Vec<String>,
     /// The seed of everything that is drawn; 0 when left out.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -235,6 +235,8 @@ pub enum Db {
     Newer,
     /// Mode 0400, in a directory that cannot be written.
     ReadOnly,
+    /// Mode 0400, in a directory that can be written.
+    ReadOnlyFile,
     /// Mode 0000.
     Unreadable,
     /// A directory in its place.
@@ -249,11 +251,12 @@ pub enum Db {
 
 impl Db {
     /// All of them.
-    pub const ALL: [Db; 9] = [
+    pub const ALL: [Db; 10] = [
         Db::Missing,
         Db::Garbage,
         Db::Newer,
         Db::ReadOnly,
+        Db::ReadOnlyFile,
         Db::Unreadable,
         Db::Directory,
         Db::Full,

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::{self, At};
 use super::format::Scenario;
+use crate::fake::catalogue;
 
 /// Why a file is no scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,8 @@ pub struct ScenarioError {
     pub message: String,
 }
 
+/// The forms of a `do`.
+const ONE_FAULT: &str = "expected one fault: its name, or a table of its name and its value";
 /// More alternatives than this are not all listed.
 const LISTED: usize = 40;
 
@@ -52,7 +55,8 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
 ) -> Result<(Spanned<DeTable<'a>>, T), ScenarioError> {
     let of_toml = |failed: toml::de::Error| {
         let span = failed.span().unwrap_or(0..0);
-        let mut message = in_own_words(failed.message());
+        let mut message =
+            of_a_fault(failed.message(), text, &span).unwrap_or_else(|| in_own_words(failed.message()));
         if message == "duplicate key" {
             message = format!("duplicate key `{}`", text[span.clone()].trim_matches(['"', '\'']));
         }
@@ -102,6 +106,30 @@ fn offset_of(document: &Spanned<DeTable<'_>>, at: &[At]) -> usize {
         };
     }
     here.start
+}
+
+/// What is wrong with the form of a `do`, when that is what the TOML library means. `span` is where in the text it looks.
+fn of_a_fault(message: &str, text: &str, span: &Range<usize>) -> Option<String> {
+    let quotes = ['"', '\''];
+    let fault = |name: &str| {
+        let name = name.trim_matches(quotes);
+        catalogue().into_iter().find(|entry| entry.name == name)
+    };
+    match message {
+        "invalid type: unit variant, expected newtype variant" => {
+            let entry = fault(&text[span.clone()])?;
+            let example = toml::Value::try_from(&entry.examples[0]).ok()?;
+            Some(format!("`{}` takes a value, such as `{example}`", entry.name))
+        }
+        _ if message.starts_with("expected table, found ") => {
+            let key = text[..span.start].trim_end().strip_suffix('=')?.trim_end();
+            let name = fault(key.rsplit(['{', ',', ' ', '\t', '\n']).next()?)?.name;
+            Some(format!("`{name}` takes no value: `do = \"{name}\"`"))
+        }
+        "wanted string or table" => Some(ONE_FAULT.into()),
+        _ if message.starts_with("wanted exactly 1 element, ") => Some(ONE_FAULT.into()),
+        _ => None,
+    }
 }
 
 /// The message of the TOML library, in the words of a file of keys and values.

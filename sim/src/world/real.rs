@@ -313,6 +313,10 @@ impl World for Real {
                 let _ = mode(&self.db(), 0o400);
                 mode(&self.state(), 0o500)?;
             }
+            Db::ReadOnlyFile => {
+                not_as_root("a read-only file")?;
+                let _ = mode(&self.db(), 0o400);
+            }
             Db::Unreadable => {
                 not_as_root("an unreadable file")?;
                 let _ = mode(&self.db(), 0o000);

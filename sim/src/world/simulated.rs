@@ -2,17 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use mu_core::os::EpochMs;
+use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
 use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Run, World, method_of};
 use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
-use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, Started};
+use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
 use crate::oracle::{self, Leak, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
@@ -51,7 +52,11 @@ pub struct Simulated {
     ran: Vec<Invocation>,
     canary: String,
     lock: Option<Connection>,
+    instead: Option<Instead>,
 }
+
+/// A program that takes the place of mu's command line.
+type Instead = Box<dyn FnOnce(Sys) -> ProgramFuture>;
 
 impl Simulated {
     /// A machine with mu installed and no plugin.
@@ -74,7 +79,16 @@ impl Simulated {
             ran: Vec::new(),
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
+            instead: None,
         }
+    }
+
+    /// The next start of mu runs this in place of the command line. It counts as mu for every oracle.
+    pub fn run_instead<F>(&mut self, program: impl FnOnce(Sys) -> F + 'static)
+    where
+        F: Future<Output = Exit> + 'static,
+    {
+        self.instead = Some(Box::new(|sys| Box::pin(program(sys))));
     }
 
     /// The machine.
@@ -234,6 +248,7 @@ impl World for Simulated {
                 let _ = disk.set_mode(file, 0o400);
                 disk.set_mode(Path::new(STATE), 0o500).map_err(io)?;
             }
+            Db::ReadOnlyFile => drop(disk.set_mode(file, 0o400)),
             Db::Unreadable => drop(disk.set_mode(file, 0o000)),
             Db::Directory => {
                 self.remove_db();
@@ -295,7 +310,11 @@ impl World for Simulated {
             }));
         }
         let begun = self.machine.now();
-        let started = self.machine.start(&command).map_err(io)?;
+        let started = match self.instead.take() {
+            Some(program) => self.machine.start_fn(&command, program),
+            None => self.machine.start(&command),
+        };
+        let started = started.map_err(io)?;
         for (after, to, number) in &run.signals {
             let mu = (to == "mu").then_some(started.pid);
             let (name, number) = (format!("mu-plugin-{to}"), *number);

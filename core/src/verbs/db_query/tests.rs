@@ -161,6 +161,48 @@ fn a_query_without_an_end_is_given_up() {
     });
 }
 
+/// PRC-12
+#[test]
+fn a_signal_ends_a_query_that_runs() {
+    let os = machine(&[]);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    for write in [&["sql"][..], &["sql", "--write"]] {
+        os.signal_at_look(Signal::Interrupt, 3); // the first look is that of the driver
+        let ran = os.run(&[write, &[endless]].concat());
+        assert_eq!((ran.exit, ran.out.as_str(), ran.err.as_str()), (130, "", "mu: ended by SIGINT\n"));
+    }
+    assert_eq!(os.raised(), [Signal::Interrupt; 2]);
+}
+
+#[test]
+fn a_value_has_a_size_that_one_step_can_make() {
+    let os = machine(&[]);
+    let most = crate::store::confine::VALUE_BYTES;
+    for sql in [format!("SELECT zeroblob({})", most + 1), "SELECT hex(zeroblob(400000000))".into()] {
+        let ran = read(&os, &sql);
+        assert_eq!((ran.exit, ran.error().as_str()), (2, "bad-sql"), "{sql}");
+        assert!(ran.message().contains("too big"), "{}", ran.message());
+    }
+}
+
+/// OUT-11
+#[test]
+fn a_large_value_is_cut_before_it_is_rendered_and_all_of_it_is_counted() {
+    let os = machine(&[]);
+    // Eight million digits, two million letters and two million escapes of two characters, and what stands around.
+    let values = [
+        ("zeroblob(4000000)", 8_000_000),
+        ("printf('%.2000000c', 'ü')", 2_000_000),
+        ("printf('%.2000000c', char(10))", 4_000_000),
+    ];
+    for (value, whole) in values {
+        let row = &rows(&os, &format!("SELECT 7 AS n, {value} AS x"))[0];
+        let (kept, cut) = (row["x"].as_str().unwrap(), row["cut"].as_u64().unwrap());
+        assert!(kept.ends_with('…') && kept.chars().count() < 400, "{row}");
+        assert!((whole - 400..whole).contains(&cut), "{value}: {cut}");
+    }
+}
+
 /// OUT-09, OUT-10, OUT-11
 #[test]
 fn a_large_answer_is_cut_and_names_the_command_for_the_rest() {

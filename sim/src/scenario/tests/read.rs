@@ -4,7 +4,7 @@ use super::super::{Db, Scenario, SignalAt};
 use super::{EVERYTHING, parse};
 use crate::fake::{Act, Fault, Group, Kind, Mode, Seam, Sig, When, catalogue};
 
-const SMALL: &str = "title = 't'\nrules = []\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n";
+const SMALL: &str = "title = 't'\nrules = ['A-10']\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n";
 
 #[test]
 fn what_is_left_out_has_its_default() {
@@ -55,7 +55,7 @@ fn what_is_written_looks_as_people_write_it() {
 #[test]
 fn defaults_are_not_written() {
     let text = parse(SMALL).unwrap().to_toml();
-    let wanted = "title = \"t\"\nrules = []\n\n[plugins.box]\nseams = [\"link\"]\n\n[[steps]]\nrun = \"mu plugin list\"\n";
+    let wanted = "title = \"t\"\nrules = [\"A-10\"]\n\n[plugins.box]\nseams = [\"link\"]\n\n[[steps]]\nrun = \"mu plugin list\"\n";
     assert_eq!(text, wanted);
 }
 

@@ -4,16 +4,16 @@ use super::parse;
 
 /// The text with this in the step, in the plugin, or at the end; the mark shows where the error must point.
 fn in_step(line: &str) -> String {
-    format!("title = 't'\nrules = []\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n{line}\n")
+    format!("title = 't'\nrules = ['A-10']\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n{line}\n")
 }
 
 fn in_plugin(line: &str) -> String {
-    format!("title = 't'\nrules = []\n[plugins.box]\n{line}\n[[steps]]\nrun = 'mu plugin list'\n")
+    format!("title = 't'\nrules = ['A-10']\n[plugins.box]\n{line}\n[[steps]]\nrun = 'mu plugin list'\n")
 }
 
 fn in_fault(lines: &str) -> String {
     let step = "[[steps]]\nrun = 'mu plugin list'\n";
-    format!("title = 't'\nrules = []\n[plugins.box]\n[[faults]]\n{lines}\n{step}")
+    format!("title = 't'\nrules = ['A-10']\n[plugins.box]\n[[faults]]\n{lines}\n{step}")
 }
 
 #[track_caller]
@@ -39,7 +39,7 @@ fn text_that_is_no_toml() {
 
 #[test]
 fn unknown_key_of_the_scenario() {
-    refused("title = 't'\n»titel = 'x'\nrules = []\nsteps = []\n", &["unknown key `titel`", "`why`"]);
+    refused("title = 't'\n»titel = 'x'\nrules = ['A-10']\nsteps = []\n", &["unknown key `titel`", "`why`"]);
 }
 
 #[test]
@@ -72,6 +72,11 @@ fn unknown_rule() {
 }
 
 #[test]
+fn no_rule() {
+    refused("title = 't'\nrules = »[]\n[[steps]]\nrun = 'mu'\n", &["at least one rule"]);
+}
+
+#[test]
 fn rule_twice() {
     refused("title = 't'\nrules = ['TRN-04', »'TRN-04']\n[[steps]]\nrun = 'mu'\n", &["twice"]);
 }
@@ -79,7 +84,7 @@ fn rule_twice() {
 #[test]
 fn plugin_twice() {
     refused(
-        "title = 't'\nrules = []\n[plugins.box]\n[plugins.»box]\n[[steps]]\nrun = 'mu'\n",
+        "title = 't'\nrules = ['A-10']\n[plugins.box]\n[plugins.»box]\n[[steps]]\nrun = 'mu'\n",
         &["duplicate key `box`"],
     );
 }
@@ -91,15 +96,18 @@ fn key_twice() {
 
 #[test]
 fn plugin_names_that_cannot_be() {
-    refused("title = 't'\nrules = []\n[plugins.»Box]\n[[steps]]\nrun = 'mu'\n", &["`Box`", "small letter"]);
-    refused("title = 't'\nrules = []\n[plugins.»dir]\n[[steps]]\nrun = 'mu'\n", &["`dir`"]);
-    refused("title = 't'\nrules = []\n[plugins.»repo]\n[[steps]]\nrun = 'mu'\n", &["`repo`"]);
+    refused(
+        "title = 't'\nrules = ['A-10']\n[plugins.»Box]\n[[steps]]\nrun = 'mu'\n",
+        &["`Box`", "small letter"],
+    );
+    refused("title = 't'\nrules = ['A-10']\n[plugins.»dir]\n[[steps]]\nrun = 'mu'\n", &["`dir`"]);
+    refused("title = 't'\nrules = ['A-10']\n[plugins.»repo]\n[[steps]]\nrun = 'mu'\n", &["`repo`"]);
 }
 
 #[test]
 fn two_plugins_with_one_file() {
     let plugins = "[plugins.a]\nfile = { basename = 'mu-plugin-b' }\n[plugins.b]\nfile = »{}\n";
-    refused(&format!("title = 't'\nrules = []\n{plugins}[[steps]]\nrun = 'mu'\n"), &["same name"]);
+    refused(&format!("title = 't'\nrules = ['A-10']\n{plugins}[[steps]]\nrun = 'mu'\n"), &["same name"]);
 }
 
 #[test]
@@ -128,6 +136,17 @@ fn impossible_faults_point_at_the_key_that_is_at_odds() {
         &["`delay-ms` is a time itself"],
     );
     refused(&in_fault("plugin = 'box'\ndo = »{ nesting = 2 }"), &["3 to 500000"]);
+}
+
+#[test]
+fn faults_in_the_wrong_form_are_shown_the_right_one() {
+    let fault = |act: &str| in_fault(&format!("plugin = 'box'\ndo = {act}"));
+    refused(&fault("»'exit'"), &["`exit` takes a value, such as `{ exit = 3 }`"]);
+    refused(&fault("»\"endless-line\""), &["`endless-line` takes a value"]);
+    refused(&fault("{ bom = »3 }"), &["`bom` takes no value: `do = \"bom\"`"]);
+    for several in ["»{ exit = 3, bom = 1 }", "»{}", "»3", "»['bom']"] {
+        refused(&fault(several), &["one fault: its name, or a table of its name and its value"]);
+    }
 }
 
 #[test]
@@ -165,7 +184,7 @@ fn files_that_cannot_be() {
 
 #[test]
 fn real_and_its_reason_go_together() {
-    let text = |lines: &str| format!("title = 't'\nrules = []\n{lines}\n[[steps]]\nrun = 'mu'\n");
+    let text = |lines: &str| format!("title = 't'\nrules = ['A-10']\n{lines}\n[[steps]]\nrun = 'mu'\n");
     refused(&text("real = »false"), &["why_not_real"]);
     refused(&text("why_not_real = »'x'"), &["real = false"]);
 }
@@ -182,8 +201,8 @@ fn keys_for_the_simulated_machine_alone() {
 
 #[test]
 fn no_steps_and_empty_steps() {
-    refused("title = 't'\nrules = []\nsteps = »[]\n", &["at least one step"]);
-    refused("title = 't'\nrules = []\n»[[steps]]\n", &["does nothing"]);
+    refused("title = 't'\nrules = ['A-10']\nsteps = »[]\n", &["at least one step"]);
+    refused("title = 't'\nrules = ['A-10']\n»[[steps]]\n", &["does nothing"]);
 }
 
 #[test]

@@ -42,12 +42,12 @@ impl Validator {
 }
 
 fn around(step: &str) -> String {
-    format!("title = 't'\nrules = []\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n{step}\n")
+    format!("title = 't'\nrules = ['A-10']\n[plugins.box]\n[[steps]]\nrun = 'mu plugin list'\n{step}\n")
 }
 
 fn with_fault(fault: &str) -> String {
     format!(
-        "title = 't'\nrules = []\n[plugins.box]\n[[faults]]\nplugin = 'box'\n{fault}\n[[steps]]\nrun = 'mu'\n"
+        "title = 't'\nrules = ['A-10']\n[plugins.box]\n[[faults]]\nplugin = 'box'\n{fault}\n[[steps]]\nrun = 'mu'\n"
     )
 }
 
@@ -65,20 +65,22 @@ fn what_is_written_is_valid() {
 fn schema_and_reader_refuse_the_same_files() {
     let validator = Validator::new("");
     let wrong = [
-        "title = 't'\nrules = []\nsteps = []\n".to_owned(),
-        "rules = []\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = ''\nrules = []\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\nsteps = []\n".to_owned(),
+        "rules = ['A-10']\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = ''\nrules = ['A-10']\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = []\n[[steps]]\nrun = 'mu'\n".to_owned(),
         "title = 't'\nrules = ['TRN-04', 'TRN-04']\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\nshort_io = 0\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\nreal = false\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\nwhy_not_real = 'x'\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\n[plugins.Box]\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\n[plugins.dir]\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\n[[steps]]\n".to_owned(),
-        "title = 't'\nrules = []\n[[steps]]\nexit = 0\n".to_owned(),
-        "title = 't'\nrules = []\n[[steps]]\nrun = 'ls'\n".to_owned(),
-        "title = 't'\nrules = []\n[plugins.repo]\n[[steps]]\nrun = 'mu'\n".to_owned(),
-        "title = 't'\nrules = []\n[[steps]]\nrepo = { fetch_head = 'x' }\nfetch_head = 'x'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\nshort_io = 0\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\nreal = false\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\nwhy_not_real = 'x'\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[plugins.Box]\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[plugins.dir]\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[[steps]]\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[[steps]]\nexit = 0\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[[steps]]\nrun = 'ls'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[plugins.repo]\n[[steps]]\nrun = 'mu'\n".to_owned(),
+        "title = 't'\nrules = ['A-10']\n[[steps]]\nrepo = { fetch_head = 'x' }\nfetch_head = 'x'\n"
+            .to_owned(),
         around("world = { suspend_ms = 1, at_ms = 1 }"),
         around("repo = {}"),
         around("fetch_head = 1"),
@@ -141,10 +143,10 @@ fn the_keys_are_the_same_everywhere() {
     let schema = schema();
     let places = [
         ("", "zzz = 1\ntitle = 't'\n".to_owned()),
-        ("/$defs/plugin", "title = 't'\nrules = []\nsteps = []\n[plugins.box]\nzzz = 1\n".to_owned()),
+        ("/$defs/plugin", "title = 't'\nrules = ['A-10']\nsteps = []\n[plugins.box]\nzzz = 1\n".to_owned()),
         (
             "/$defs/file",
-            "title = 't'\nrules = []\nsteps = []\n[plugins.box]\nfile = { zzz = 1 }\n".to_owned(),
+            "title = 't'\nrules = ['A-10']\nsteps = []\n[plugins.box]\nfile = { zzz = 1 }\n".to_owned(),
         ),
         ("/$defs/fault", with_fault("zzz = 1")),
         ("/$defs/background", with_fault("do = { leave-child = { zzz = 1 } }")),

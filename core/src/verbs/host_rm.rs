@@ -1,0 +1,40 @@
+//! `mu host rm <host>`: forgets a host, unless a living process has a call on it. Starts no plugin, and works for a row
+//! that mu cannot read any more.
+
+use serde_json::json;
+
+use crate::cli::failure::{Failure, Kind};
+use crate::cli::output::{Data, Output, Row};
+use crate::invocation::Invocation;
+use crate::os::Os;
+use crate::store::hosts::{self, Host};
+use crate::store::{Missing, Store, StoreError, Tx, channels};
+use crate::verbs::name::HostName;
+
+/// Removes one host and returns the row it had.
+///
+/// # Errors
+/// Nobody has that name (exit 3), a living process holds one of its channels (exit 4), or those of the database.
+pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName) -> Result<Output, Failure> {
+    let store = Store::open(invocation, Missing::Empty).await?;
+    let row = store.write(|tx| remove(tx, invocation.os(), name)).await?;
+    let summary = Some(format!("host {name} is no longer registered"));
+    Ok(Output { summary, ..Output::new(Data::Row(row)) })
+}
+
+fn remove<O: Os>(tx: Tx<'_>, os: &O, name: &HostName) -> Result<Row, Failure> {
+    let row = match hosts::find(tx, name) {
+        Ok(host) => host.as_ref().map(Host::row),
+        Err(StoreError::BadRow { .. }) => Some(Row::new([("name", json!(name.as_str()))])),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(row) = row else { return Err(name.unknown(&hosts::names(tx)?)) };
+    let holders = channels::reclaim(tx, os, name)?;
+    if !holders.is_empty() {
+        let pids: Vec<String> = holders.iter().map(|pid| format!("process {pid}")).collect();
+        let message = format!("host {name} is in use by {}; try again once it is done", pids.join(", "));
+        return Err(Failure::new(Kind::StillReferenced, message).or_else([format!("mu host rm {name}")]));
+    }
+    hosts::remove(tx, name)?;
+    Ok(row)
+}
