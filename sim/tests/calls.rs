@@ -13,7 +13,7 @@ fn run<T: 'static>(
     plugins_and_step: &str,
     verb: impl AsyncFnOnce(Invocation<SimOs>, BTreeMap<String, Start>) -> T + 'static,
 ) -> Option<T> {
-    let text = format!("title = 't'\nrules = []\n{plugins_and_step}");
+    let text = format!("title = 't'\nrules = ['A-10']\n{plugins_and_step}");
     let scenario = Scenario::parse("s.toml", &text, &is_rule).unwrap();
     let (answer, played) = play::with_verb(&scenario, Setting::default(), verb).unwrap();
     let findings: Vec<String> = played.findings.iter().map(Finding::to_string).collect();

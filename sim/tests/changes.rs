@@ -4,7 +4,7 @@ use mu_sim::play::{self, Finding, Setting};
 use mu_sim::scenario::{Scenario, is_rule};
 
 fn findings(text: &str) -> Vec<String> {
-    let text = format!("title = 't'\nrules = []\nreal = false\nwhy_not_real = 'a test'\n{text}");
+    let text = format!("title = 't'\nrules = ['A-10']\nreal = false\nwhy_not_real = 'a test'\n{text}");
     let scenario = Scenario::parse("s.toml", &text, &is_rule).unwrap();
     let played = play::simulated(&scenario, Setting::default()).unwrap();
     played.findings.iter().map(Finding::sentence).collect()
