@@ -55,7 +55,10 @@ fn outputs_of_runs(history: &History, observed: &Observed<'_>, say: &mut Say<'_>
     for run in history.wires.iter().flat_map(Call::all).filter(|call| call.method == "link.exec") {
         let streams = ["stdout", "stderr"].map(|stream| run.result()?.get(stream)?.as_str());
         for text in streams.into_iter().flatten() {
-            let first = text.lines().next().filter(|first| first.len() >= SHORT).unwrap_or_default();
+            // What a leaky plugin prints it may also have declared, which is stored.
+            let leaked = |first: &str| observed.leak != Leak::Nothing && first.contains(observed.canary);
+            let long = |first: &&str| first.len() >= SHORT && !leaked(first);
+            let first = text.lines().next().filter(long).unwrap_or_default();
             for (path, bytes) in files(observed).filter(|_| !first.is_empty()) {
                 if is_database(&path, bytes) && contains(bytes, first.as_bytes()) {
                     say("SEC-01", format!("the output of a run is in {path}"));
