@@ -24,8 +24,8 @@ const HANDBACK: &str = "handback";
 pub struct Shown {
     /// mu's own by a bare name, a plugin's behind the plugin's name (LINK-13).
     pub step: String,
-    /// How it went.
-    pub ok: StepOk,
+    /// How it went; None when nobody knows, since its call was sent and has no answer (TRN-19).
+    pub ok: Option<StepOk>,
     /// What to show beside it.
     pub detail: String,
 }
@@ -40,8 +40,8 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, step: impl Into<String>, ok: StepOk, detail: impl Into<String>) {
-        self.steps.push(Shown { step: step.into(), ok, detail: detail.into() });
+    fn add(&mut self, step: impl Into<String>, ok: impl Into<Option<StepOk>>, detail: impl Into<String>) {
+        self.steps.push(Shown { step: step.into(), ok: ok.into(), detail: detail.into() });
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -136,7 +136,8 @@ impl<O: Os> Link<'_, O> {
                 ErrorKind::UnknownOutcome => {}
             }
         }
-        report.add(step, StepOk::Failed, error.to_string());
+        let is_known = !matches!(error, LinkError::Call(call) if !call.is_definite());
+        report.add(step, is_known.then_some(StepOk::Failed), error.to_string());
         report.fail(self.failure(error));
         ControlFlow::Break(())
     }
