@@ -132,11 +132,12 @@ impl fmt::Display for Unanswered {
             (Cause::Deadline { id: late, .. }, _) if late == id => {
                 write!(f, "{method} had no answer within {} s", budget.as_secs_f64())?;
             }
-            (Cause::LeaderExited, Exit::Status(status)) => {
-                write!(f, "the plugin exited with status {status} before it answered {method}")?;
+            (Cause::LeaderExited, exit) => {
+                write!(f, "the plugin {} before it answered {method}", ended(exit))?
             }
-            (Cause::LeaderExited, Exit::Signal(number)) => {
-                write!(f, "the plugin was ended by {} before it answered {method}", signal_name(number))?;
+            // The end of a process shows as the end of its stdout first: which of the two it was is not known.
+            (Cause::StdoutClosed, exit) if !ending.grace_over => {
+                write!(f, "the plugin's stdout ended before it answered {method}, and it {}", ended(exit))?;
             }
             (cause, _) => write!(f, "{method} had no answer: the plugin was stopped, {cause}")?,
         }
@@ -144,5 +145,13 @@ impl fmt::Display for Unanswered {
             Some(line) => write!(f, "; its stderr begins: {line}"),
             None => Ok(()),
         }
+    }
+}
+
+/// How the leader ended.
+fn ended(exit: Exit) -> String {
+    match exit {
+        Exit::Status(status) => format!("exited with status {status}"),
+        Exit::Signal(number) => format!("was ended by {}", signal_name(number)),
     }
 }

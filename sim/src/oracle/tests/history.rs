@@ -43,6 +43,16 @@ fn a_reply_with_more_than_belongs_to_it_is_one_by_its_id_alone() {
     assert_eq!((wire.answered(1, usize::MAX, true), wire.answered(1, usize::MAX, false)), (false, true));
 }
 
+/// TRN-16: an answer that is said once more breaks the plugin, and what stands behind it may not count.
+#[test]
+fn behind_an_answer_that_came_twice_nothing_is_certain() {
+    let tale = Tale::linked("", "").mu_says(BOX, &script(2)).plugin_reads(BOX);
+    let answered = |tale: Tale| read(&tale.answers(&run(2, "0"))).wires[0].answered(2, usize::MAX, true);
+    assert!(!answered(tale.box_says(&declaration("", ""))));
+    let tale = Tale::linked("", "").mu_says(BOX, &script(2)).plugin_reads(BOX);
+    assert!(answered(tale));
+}
+
 #[test]
 fn a_line_without_end_is_one_report_and_the_next_line_counts_again() {
     let pipe = Tale::pipe(BOX, Std::Out);
