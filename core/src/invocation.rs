@@ -114,6 +114,13 @@ struct Plugin<O: Os> {
 }
 
 impl<O: Os> Inner<O> {
+    /// A request id that no request had.
+    fn fresh_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
     /// Wakes whatever part of the verb waits for a change.
     fn wake(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
@@ -364,8 +371,7 @@ impl<O: Os> Invocation<O> {
             recorded: start.recorded.clone(),
         };
         let mut inner = self.inner.borrow_mut();
-        let session = Session::start(now, inner.next_id, expected);
-        inner.next_id += 1;
+        let session = Session::start(now, inner.fresh_id(), expected);
         let plugin = inner.plugins.entry(start.name.clone()).or_default();
         debug_assert!(plugin.process.is_none(), "one process of a plugin at a time");
         plugin.process = Some(Process::new(child, session));
@@ -390,12 +396,7 @@ impl<O: Os> Invocation<O> {
         params: &str,
         budget: Duration,
     ) -> Result<Result<AnyResult, ReplyError>, CallError> {
-        let id = {
-            let mut inner = self.inner.borrow_mut();
-            let id = inner.next_id;
-            inner.next_id += 1;
-            id
-        };
+        let id = self.inner.borrow_mut().fresh_id();
         let request = Request {
             method,
             line: self.line(id, method, params, budget)?,

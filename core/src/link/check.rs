@@ -24,8 +24,8 @@ const HANDBACK: &str = "handback";
 pub struct Shown {
     /// mu's own by a bare name, a plugin's behind the plugin's name (LINK-13).
     pub step: String,
-    /// How it went.
-    pub ok: StepOk,
+    /// How it went; `None` when that is not known (TRN-19, TMO-09).
+    pub ok: Option<StepOk>,
     /// What to show beside it.
     pub detail: String,
 }
@@ -40,7 +40,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, step: impl Into<String>, ok: StepOk, detail: impl Into<String>) {
+    fn add(&mut self, step: impl Into<String>, ok: Option<StepOk>, detail: impl Into<String>) {
         self.steps.push(Shown { step: step.into(), ok, detail: detail.into() });
     }
 
@@ -114,11 +114,11 @@ impl<O: Os> Link<'_, O> {
             let message = format!("host {}: step {step} failed: {detail}", self.host.name);
             report.fail(Failure::new(Kind::CheckFailed, message));
         }
-        report.add(step, ok, detail);
+        report.add(step, Some(ok), detail);
     }
 
     fn hand_back(&self, remedy: &str, report: &mut Report) -> ControlFlow<()> {
-        report.add(HANDBACK, StepOk::Failed, remedy);
+        report.add(HANDBACK, Some(StepOk::Failed), remedy);
         let message = format!("host {} needs a person: {remedy}", self.host.name);
         report.fail(Failure::new(Kind::NeedsHuman, message));
         ControlFlow::Break(())
@@ -136,7 +136,8 @@ impl<O: Os> Link<'_, O> {
                 ErrorKind::UnknownOutcome => {}
             }
         }
-        report.add(step, StepOk::Failed, error.to_string());
+        let known = !matches!(error, LinkError::Call(error) if !error.is_definite());
+        report.add(step, known.then_some(StepOk::Failed), error.to_string());
         report.fail(self.failure(error));
         ControlFlow::Break(())
     }

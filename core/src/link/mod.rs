@@ -196,8 +196,9 @@ impl<'a, O: Os> Link<'a, O> {
     async fn run<C: Call<Result = Run>>(&self, params: &C, budget: Duration) -> Result<Run, LinkError> {
         let run = self.invocation.call(&self.start(), params, budget).await?;
         if run.exit_code.is_none() && self.declared.remote_on_timeout == RemoteOnTimeout::Stopping {
-            // A signal ends the wait: mu is not to outlast it.
-            let _ = self.invocation.sleep_until(self.invocation.os().now() + GRACE).await;
+            // A signal does not end the wait: what was cut off may still run, and mu has one grace to end anyway.
+            let os = self.invocation.os();
+            os.sleep_until(os.now() + GRACE).await;
         }
         Ok(run)
     }

@@ -55,6 +55,7 @@ pub(super) fn read(method: Method, line: &[u8], body: &Body<'_>) -> Result<Answe
     };
     parsed.map_err(|mismatch| {
         let start = text.as_ptr() as usize - line.as_ptr() as usize;
-        BreakReason::Misshapen { method, at: start + mismatch.at, mismatch }
+        let error = matches!(body, Body::Error(_));
+        BreakReason::Misshapen { method, error, at: start + mismatch.at, mismatch }
     })
 }

@@ -77,6 +77,8 @@ pub enum BreakReason {
     Misshapen {
         /// What was asked.
         method: Method,
+        /// Whether it is the error, and not the result.
+        error: bool,
         /// Offset in bytes from the start of the line.
         at: usize,
         /// What is wrong.
@@ -95,8 +97,9 @@ impl fmt::Display for BreakReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BreakReason::Invalid(invalid) => invalid.fmt(f),
-            BreakReason::Misshapen { method, at, mismatch } => {
-                write!(f, "byte {at}: the answer to {method} is off the schema: {} (TRN-15)", mismatch.fault)
+            BreakReason::Misshapen { method, error, at, mismatch } => {
+                let (what, rule) = if *error { ("error", "TRN-11") } else { ("result", "A-07") };
+                write!(f, "byte {at}: the {what} of {method} is off the schema: {} ({rule})", mismatch.fault)
             }
             BreakReason::NoSuchCall { id } => {
                 write!(f, "a reply with id {id}, which no pending request has (TRN-16)")

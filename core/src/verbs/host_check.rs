@@ -73,10 +73,11 @@ fn first_failure(results: &[(&HostName, Report)], agent: Option<&Name>) -> Optio
 /// A step on one line.
 fn line(name: &HostName, Shown { step, ok, detail }: &Shown) -> String {
     let word = match ok {
-        StepOk::Passed => "ok",
-        StepOk::Failed => "failed",
-        StepOk::Skipped => "skipped",
-        StepOk::Warn => "warn",
+        Some(StepOk::Passed) => "ok",
+        Some(StepOk::Failed) => "failed",
+        Some(StepOk::Skipped) => "skipped",
+        Some(StepOk::Warn) => "warn",
+        None => "unknown",
     };
     let line = format!("{name}: {word} {step}: {detail}");
     escape(line.trim_end_matches([':', ' '])).into_owned()

@@ -53,7 +53,11 @@ fn passed_on(name: &HostName, ran: Ran, timeout: Duration) -> Output {
     } else if run.partial {
         notes.push(format!("host {name}: the output was cut"));
     }
+    let summary = match run.exit_code {
+        Some(status) => format!("the script on {name} ended with status {status}"),
+        None => format!("the script on {name} has no exit status"),
+    };
     // 1 is the exit code of an outcome that is not known.
     let passed = Passed { stdout: run.stdout, stderr: run.stderr, status: run.exit_code.unwrap_or(1) };
-    Output { notes, ..Output::new(Data::Passed(row, passed)) }
+    Output { notes, summary: Some(summary), ..Output::new(Data::Passed(row, passed)) }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::plugins;
+use super::{Swarm, plugins, steps};
 use crate::fake::{PluginFile, PluginTable};
-use crate::scenario::{Db, Step};
+use crate::scenario::{Db, Step, Text};
 use crate::streams::Stream;
 
 /// Milliseconds within which a command without faults ends.
@@ -15,6 +15,7 @@ const BOUND_MS: u64 = 1_000;
 pub(super) fn draw(
     stream: &mut Stream,
     seed: u64,
+    swarm: &Swarm,
     plugins: &BTreeMap<String, PluginTable>,
     drawn: &[Step],
 ) -> Vec<Step> {
@@ -22,10 +23,11 @@ pub(super) fn draw(
         let mut own = super::stream(seed, &format!("ending/plugin.{name}"));
         (name.clone(), plugins::sound(&mut own, name))
     };
+    let plan: BTreeMap<String, PluginTable> = plugins.keys().map(sound).collect();
     let mut steps = vec![Step {
         calm: true,
         file: plugins.keys().map(|name| (name.clone(), PluginFile::default())).collect(),
-        plan: plugins.keys().map(sound).collect(),
+        plan: plan.clone(),
         db: Some(Db::Restored),
         ..Step::default()
     }];
@@ -36,6 +38,10 @@ pub(super) fn draw(
     });
     if lost {
         steps.push(Step { db: Some(Db::Missing), ..Step::default() });
+    }
+    if swarm.calls {
+        let rm = |name| Step { run: Some(format!("mu host rm {}", steps::host(name))), ..Step::default() };
+        steps.extend(steps::linked(plugins).map(rm));
     }
     // Adding again keeps the row; the declaration may be another one. What was registered with other arguments, or
     // holds a channel that somebody else takes now, has to go first.
@@ -54,5 +60,13 @@ pub(super) fn draw(
         check.json.insert(format!("data.plugins[{index}].name"), toml::Value::from(name.as_str()));
     }
     steps.push(check);
+    if swarm.calls {
+        for name in steps::linked(&plan) {
+            let host = steps::host(name);
+            steps.push(must(format!("mu host add {host} --plugin {name} --fetch false")));
+            let stdout = Some(Text { contains: vec!["done".into()], ..Text::default() });
+            steps.push(Step { stdout, ..must(format!("mu host exec {host} -- 'echo done'")) });
+        }
+    }
     steps
 }

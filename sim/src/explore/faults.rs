@@ -9,6 +9,8 @@ use crate::streams::Stream;
 
 /// Spans around which something changes: the grace of 5 s, the deadline of 10 s.
 const SPANS_MS: [u64; 9] = [1, 10, 4_999, 5_000, 5_001, 9_999, 10_000, 10_001, 15_001];
+/// The requests that the verbs send, as far as a fake plugin answers them.
+const CALLED: &[&str] = &["initialize", "link.exec", "link.checkSteps", "link.fetch"];
 /// The longest span drawn.
 const LONGEST_MS: u64 = 40_000;
 /// Bytes of an ordinary flood: more than a pipe holds.
@@ -24,8 +26,11 @@ pub(super) fn draw(
     swarm: &Swarm,
     plugins: &BTreeMap<String, PluginTable>,
 ) -> Vec<Fault> {
+    let methods = if swarm.calls { CALLED } else { &CALLED[..1] };
     let mut entries = catalogue();
-    entries.retain(|entry| swarm.topics.contains(&entry.topic) && entry.methods.contains(&"initialize"));
+    entries.retain(|entry| {
+        swarm.topics.contains(&entry.topic) && entry.methods.iter().any(|method| methods.contains(method))
+    });
     if !swarm.large {
         entries.retain(|entry| !matches!(entry.name, "line-1mib" | "line-1mib-and-1"));
     }
@@ -38,8 +43,22 @@ pub(super) fn draw(
         let entry = &entries[stream.below(entries.len() as u64) as usize];
         let act = parameter(stream, swarm, entry.examples[0].clone());
         let mut fault = Fault::new(one_of(stream, &names), act);
+        let met: Vec<&str> =
+            methods.iter().copied().filter(|method| entry.methods.contains(method)).collect();
+        let first = Some(one_of(stream, &met)).filter(|method| *method != CALLED[0]);
+        fault.on = first.map(str::to_owned);
         if stream.chance(1, 2) {
-            fault.when = Some(one_of(stream, entry.moments));
+            let (on, when) = (fault.on.clone(), fault.when.replace(one_of(stream, entry.moments)));
+            if !fault.moment().is_of_a_request() {
+                fault.on = None;
+            }
+            if fault.check().is_err() {
+                (fault.on, fault.when) = (on, when);
+            }
+        }
+        if fault.on.is_some() {
+            fault.nth = stream.chance(1, 3).then(|| stream.between(2, 4) as u32);
+            fault.times = stream.chance(1, 6).then(|| stream.between(2, 6) as u32);
         }
         if stream.chance(1, 3) {
             fault.start = Some(stream.between(1, 2) as u32);

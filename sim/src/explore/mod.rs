@@ -1,8 +1,8 @@
 //! Scenarios drawn from a seed: the same type as a scripted scenario, so that each can be written down as a file, read,
 //! shortened and kept.
 //!
-//! In: a seed. Out: a [`Scenario`] of one to three plugins, up to three faults, one to six steps without expectations, and
-//! an ending without faults that must converge. The oracles judge the rest.
+//! In: a seed. Out: a [`Scenario`] of one to three plugins, up to three faults, three to eight verbs without expectations,
+//! and an ending without faults that must converge. The oracles judge the rest.
 //!
 //! - `swarm`: what a run may do at all; each seed leaves a random part of everything out
 //! - `plugins`: declarations, sound and not, and the files that are installed
@@ -36,7 +36,7 @@ pub fn draw(seed: u64) -> Scenario {
     let plugins = plugins::draw(seed, &swarm);
     let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
     let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins);
-    let ending = ending::draw(&mut stream(seed, "ending"), seed, &plugins, &drawn);
+    let ending = ending::draw(&mut stream(seed, "ending"), seed, &swarm, &plugins, &drawn);
     let steps: Vec<Step> = drawn.into_iter().chain(ending).collect();
     let real = !steps.iter().any(only_simulated);
     Scenario {
@@ -85,6 +85,7 @@ fn magnitude(stream: &mut Stream, most: u64) -> u64 {
 /// Whether a step needs the simulated machine.
 fn only_simulated(step: &Step) -> bool {
     step.wall_step_ms.is_some()
+        || !step.world.is_empty()
         || step.kill_at_call.is_some()
         || step.panic_at_call.is_some()
         || step.db == Some(crate::scenario::Db::Full)

@@ -5,14 +5,27 @@ use std::collections::BTreeMap;
 use super::faults::span;
 use super::swarm::Swarm;
 use super::{magnitude, one_of, plugins, weighted};
-use crate::fake::{Kind, PluginFile, PluginTable, Sig};
-use crate::scenario::{Db, SignalAt, Step};
+use crate::fake::{Kind, PluginFile, PluginTable, Seam, Sig};
+use crate::scenario::{Db, SignalAt, Step, WorldAt};
 use crate::streams::Stream;
 
 /// The last of mu's calls at which it is killed; most runs have fewer.
 const LAST_CALL: u64 = 400;
 /// mu that run at once, at most.
 const AT_ONCE: usize = 3;
+/// What is run on hosts: ends at once, late, never in time, with a status, with output, not at all.
+const SCRIPTS: [&str; 9] = [
+    "true",
+    "echo hello",
+    "echo out; echo err >&2; exit 7",
+    "sleep 1",
+    "sleep 4.9; echo late",
+    "sleep 60",
+    "printf 'a\\nb\\n'; sleep 2; exit 255",
+    "echo ü 東京",
+    "no-such-command",
+];
+const TIMEOUTS: [&str; 5] = ["", "", " --timeout 500ms", " --timeout 2s", " --timeout 5s"];
 
 /// What the steps so far have made of the world.
 struct World<'a> {
@@ -26,7 +39,18 @@ struct World<'a> {
     running: usize,
 }
 
-/// One to six steps.
+/// The host that a plugin is the link of.
+pub(super) fn host(plugin: &str) -> String {
+    format!("far-{plugin}")
+}
+
+/// The plugins that declare a link, as far as the tables tell.
+pub(super) fn linked(plugins: &BTreeMap<String, PluginTable>) -> impl Iterator<Item = &str> {
+    let linked = plugins.iter().filter(|(_, table)| table.seams.contains(&Seam::Link));
+    linked.map(|(name, _)| name.as_str())
+}
+
+/// Three to eight steps; those that make the hosts, where there are any, come before.
 pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String, PluginTable>) -> Vec<Step> {
     let mut world = World {
         plugins,
@@ -35,8 +59,20 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
         db: None,
         running: 0,
     };
-    let count = weighted(stream, &[(2, 1), (3, 2), (3, 3), (2, 4), (1, 5), (1, 6)]);
-    let mut steps: Vec<Step> = (0..count).map(|_| world.step(stream, swarm)).collect();
+    let count = weighted(stream, &[(4, 3), (3, 4), (2, 5), (1, 6), (1, 7), (1, 8)]);
+    let mut steps = Vec::new();
+    if swarm.calls {
+        for name in linked(plugins) {
+            let run = |run: String| Step { run: Some(run), ..Step::default() };
+            let sessions = if stream.chance(1, 2) { 1 } else { stream.between(2, 3) };
+            let host = host(name);
+            steps.push(run(format!("mu plugin add {name} -- {{{name}}}")));
+            steps.push(run(format!(
+                "mu host add {host} --plugin {name} --fetch 'echo {{host}} {{remote}}; exit 3' --max-sessions {sessions}"
+            )));
+        }
+    }
+    steps.extend((0..count).map(|_| world.step(stream, swarm)));
     if let Some(last) = steps.last_mut() {
         last.overlap = false;
     }
@@ -45,7 +81,10 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
 
 impl World<'_> {
     fn step(&mut self, stream: &mut Stream, swarm: &Swarm) -> Step {
-        let mut step = Step { run: Some(self.command(stream)), ..Step::default() };
+        let calls = swarm.calls && stream.chance(3, 4);
+        let run = if calls { self.call(stream, swarm) } else { None };
+        let run = run.unwrap_or_else(|| self.command(stream));
+        let mut step = Step { run: Some(run), ..Step::default() };
         if swarm.changes && stream.chance(1, 3) {
             self.change(stream, &mut step);
         }
@@ -59,6 +98,15 @@ impl World<'_> {
             } else {
                 step.advance_ms = Some(span(stream));
             }
+        }
+        if swarm.time && stream.chance(1, 6) {
+            let ms = magnitude(stream, 10_000_000);
+            let (wall_step_ms, suspend_ms) = match stream.below(4) {
+                0 => (Some(-(ms as i64)), None),
+                1 => (Some(ms as i64), None),
+                _ => (None, Some(ms)),
+            };
+            step.world = vec![WorldAt { wall_step_ms, suspend_ms, at_ms: span(stream) }];
         }
         if swarm.signals && stream.chance(1, 3) {
             step.signal = (0..stream.between(1, 3)).map(|_| self.signal(stream)).collect();
@@ -78,6 +126,47 @@ impl World<'_> {
         step.overlap = swarm.overlap && self.running + 1 < AT_ONCE && stream.chance(1, 2);
         self.running = if step.overlap { self.running + 1 } else { 0 };
         step
+    }
+
+    /// A verb that may call a link.
+    fn call(&self, stream: &mut Stream, swarm: &Swarm) -> Option<String> {
+        let linked: Vec<&str> = linked(self.plugins).collect();
+        let (name, other) = match linked.as_slice() {
+            [] => return None,
+            names => (one_of(stream, names), one_of(stream, names)),
+        };
+        let (far, other) = (host(name), host(other));
+        let json = if stream.chance(1, 2) { " --json" } else { "" };
+        let verb = weighted(
+            stream,
+            &[
+                (50, "exec"),
+                (4, "long"),
+                (20, "check"),
+                (6, "agent"),
+                (12, "fetch"),
+                (4, "show"),
+                (2, "rm"),
+                (2, "add"),
+            ],
+        );
+        Some(match verb {
+            "exec" => {
+                let (script, timeout) = (one_of(stream, &SCRIPTS), one_of(stream, &TIMEOUTS));
+                format!("mu host exec {far}{json}{timeout} -- \"{script}\"")
+            }
+            "long" => {
+                let bytes = if swarm.large { 1 << 20 } else { 5_000 };
+                format!("mu host exec {far}{json} -- ': {}'", "x".repeat(magnitude(stream, bytes) as usize))
+            }
+            "check" if other != far => format!("mu host check {far} {other}{json}"),
+            "check" => format!("mu host check {far}{json}"),
+            "agent" => format!("mu host check {far} --agent claude{json}"),
+            "fetch" => format!("mu host fetch {far} work --repo {{repo}}{json}{}", one_of(stream, &TIMEOUTS)),
+            "show" => format!("mu host show {far}{json}"),
+            "rm" => format!("mu host rm {far}{json}"),
+            _ => format!("mu host add {far} --plugin {name}{json}"),
+        })
     }
 
     fn command(&self, stream: &mut Stream) -> String {

@@ -26,6 +26,8 @@ pub struct Swarm {
     pub large: bool,
     /// Declarations can break a load rule.
     pub bad_declarations: bool,
+    /// Hosts are added, and their links are called.
+    pub calls: bool,
     /// Files that are installed can be unsound.
     pub bad_files: bool,
     /// Files, declarations and permission bits can change between steps.
@@ -52,6 +54,7 @@ impl Swarm {
             topics: if stream.chance(1, 8) { Vec::new() } else { enabled(stream) },
             large: stream.chance(1, 100),
             bad_declarations: stream.chance(1, 3),
+            calls: stream.chance(2, 3),
             bad_files: stream.chance(1, 3),
             changes: stream.chance(1, 2),
             database: stream.chance(1, 4),

@@ -283,7 +283,7 @@ fn with_surplus(result: &Value, inside: bool) -> Value {
 /// result without one is such an object itself.
 fn twice_nested(result: &Value, key: fn(&str) -> String) -> Vec<u8> {
     let mut result = result.clone();
-    if !result.as_object().is_some_and(|members| !members.is_empty()) && inner_object(&mut result).is_none() {
+    if result.as_object().is_none_or(|members| members.is_empty()) && inner_object(&mut result).is_none() {
         result = serde_json::json!({ "inner": { "twice": true } });
     }
     let object = match inner_object(&mut result) {

@@ -93,9 +93,9 @@ fn default_timeout(call: &Call, own: &Ran, say: &mut dyn FnMut(&'static str, Str
 /// mu hands a run that is still stopping to its caller once the five seconds are over.
 fn hand_out(history: &History, wire: &Wire, call: &Call, say: &mut dyn FnMut(&'static str, String)) {
     let (mu, Some((_, answered, _))) = (history.mu(wire), call.answer) else { return };
-    if let Some((_, ended, Exit::Status(_))) = mu.died
+    if let Some((_, ended, exit)) = mu.died
+        && exit != Exit::Signal(9)
         && ended < answered.saturating_add(STOPPING)
-        && mu.signals.is_empty()
         && mu.crashed.is_none()
     {
         say("LINK-18", "its run may still be stopping, and mu has ended".into());
@@ -104,7 +104,9 @@ fn hand_out(history: &History, wire: &Wire, call: &Call, say: &mut dyn FnMut(&'s
 
 /// Until when the call holds its channel.
 fn end_of(history: &History, wire: &Wire, call: &Call, stopping: bool) -> Moment {
-    let mu = history.mu(wire).died.map_or((history.end, usize::MAX), |(place, at, _)| (at, place));
+    // A mu that could not do anything about it holds nothing; one that ended in its own way has sat the wait out.
+    let killed = history.mu(wire).died.filter(|(_, _, exit)| !stopping || *exit == Exit::Signal(9));
+    let mu = killed.map_or((history.end, usize::MAX), |(place, at, _)| (at, place));
     let answer = match call.answer {
         Some((_, at, _)) if stopping => (at.saturating_add(STOPPING), 0),
         Some((place, at, _)) => (at, place),

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::history::Wire;
 use super::speech::Saying;
 use super::{History, Ns, SECOND, SLACK, Violation};
@@ -61,7 +63,12 @@ fn handshake(history: &History, wire: &Wire, say: &mut dyn FnMut(&'static str, O
     for (index, line) in wire.lines.iter().enumerate() {
         let is_initialize = line.method() == Some("initialize");
         match (index, asked, line.request_id()) {
-            (0, _, Some(id)) if is_initialize => asked = Some((id, line)),
+            (0, _, Some(id)) if is_initialize => {
+                asked = Some((id, line));
+                if line.json["params"] != json!({ "protocol": { "min": 1, "max": 1 }, "mu": "5" }) {
+                    say("HSK-01", Some(line.at), "initialize has other params than the page gives it");
+                }
+            }
             // The stop may begin before anything was asked.
             (0, _, None) if line.method() == Some("shutdown") => {}
             (0, ..) => say("HSK-01", Some(line.at), "the first line is not the request initialize"),

@@ -147,5 +147,6 @@ fn a_run_that_is_still_stopping_is_not_handed_out() {
     };
     ends_after(5_000, false).passes_all();
     ends_after(4_999, false).breaks("LINK-18");
-    ends_after(1_000, true).passes_all();
+    ends_after(5_000, true).passes_all();
+    ends_after(1_000, true).breaks("LINK-18");
 }

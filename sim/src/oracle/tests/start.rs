@@ -55,6 +55,14 @@ fn another_first_line_is_reported() {
 
 /// HSK-01
 #[test]
+fn an_initialize_of_another_version_is_reported() {
+    let other = initialize(1).replace("\"5\"", "\"6\"");
+    let tale = Tale::started().mu_says(BOX, &other).box_says(&reply(1)).mu_reads(BOX);
+    tale.mu_says(BOX, SHUTDOWN).mu_closes(BOX).box_ends().mu_ends().breaks("HSK-01");
+}
+
+/// HSK-01
+#[test]
 fn a_second_initialize_is_reported() {
     Tale::ready()
         .mu_says(BOX, &initialize(2))

@@ -264,8 +264,9 @@ fn counting_begins_at_one() {
 
 #[test]
 fn a_change_of_the_clocks_is_one() {
-    let simulated =
-        |world: &str| in_step(world).replace("rules = []", "rules = []\nreal = false\nwhy_not_real = 'x'");
+    let simulated = |world: &str| {
+        in_step(world).replace("rules = ['A-10']", "rules = ['A-10']\nreal = false\nwhy_not_real = 'x'")
+    };
     let says = ["either `wall_step_ms` or `suspend_ms`"];
     refused(&simulated("world = »{ at_ms = 1 }"), &says);
     refused(
