@@ -123,7 +123,8 @@ fn check_plugins(scenario: &Scenario, plugins: &Place) -> Checked {
                 "a plugin's name is a small letter and up to 31 of small letters, digits, `_` and `-`";
             return plugins.name(name).refuse(format!("`{name}`: {reason}"));
         }
-        if name == "mu" || PLACES.contains(&name.as_str()) {
+        let is_taken = name == "mu" || PLACES.iter().chain(&words::OF_A_TEMPLATE).any(|place| place == name);
+        if is_taken {
             return plugins
                 .name(name)
                 .refuse(format!("`{name}` means something else here; take another name"));

@@ -46,6 +46,9 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, WordsError> {
     Ok(words)
 }
 
+/// What a fetch template has in braces: mu replaces it, not the scenario.
+pub(crate) const OF_A_TEMPLATE: [&str; 3] = ["local", "remote", "host"];
+
 /// The name between the first pair of braces that looks like a placeholder (`{box}`, `{dir}`), and the text around it.
 fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
@@ -53,8 +56,10 @@ fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
         let name_is = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         let inside = &text[open + 1..];
         let length = inside.find(|c| !name_is(c)).unwrap_or(inside.len());
-        if inside.starts_with(|c: char| c.is_ascii_lowercase()) && inside[length..].starts_with('}') {
-            return Some((&text[..open], &inside[..length], &inside[length + 1..]));
+        let name = &inside[..length];
+        let is_closed = inside[length..].starts_with('}');
+        if name.starts_with(|c: char| c.is_ascii_lowercase()) && is_closed && !OF_A_TEMPLATE.contains(&name) {
+            return Some((&text[..open], name, &inside[length + 1..]));
         }
         from = open + 1;
     }

@@ -9,7 +9,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ struct Invocation {
     argv: Vec<String>,
     child: Child,
     begun: Instant,
+    /// How it ended, and after what time, once that was seen.
+    gone: Option<(ExitStatus, Duration)>,
     ended: Option<Outcome>,
     heard: bool,
 }
@@ -178,6 +180,14 @@ impl Real {
 
     fn is_secret(&self, bytes: &[u8]) -> bool {
         memchr::memmem::find(bytes, self.canary.as_bytes()).is_some()
+    }
+
+    /// Keeps in mind who has ended since, whoever is waited for.
+    fn look(&mut self) -> std::io::Result<()> {
+        for one in self.ran.iter_mut().filter(|one| one.gone.is_none()) {
+            one.gone = one.child.try_wait()?.map(|status| (status, one.begun.elapsed()));
+        }
+        Ok(())
     }
 
     fn output(&self, started: usize, stream: &str) -> PathBuf {
@@ -428,20 +438,21 @@ impl World for Real {
             });
         }
         let (argv, heard) = (run.argv.clone(), run.stdout_closed_after.is_none());
-        self.ran.push(Invocation { argv, child, begun, ended: None, heard });
+        self.ran.push(Invocation { argv, child, begun, gone: None, ended: None, heard });
         Ok(number)
     }
 
     fn finish(&mut self, started: usize) -> Result<Outcome, String> {
         let (out, err) = (self.output(started, "out"), self.output(started, "err"));
-        let one = &mut self.ran[started];
-        if let Some(ended) = &one.ended {
+        if let Some(ended) = &self.ran[started].ended {
             return Ok(ended.clone());
         }
         let mut peak_kib = 0;
-        let status = loop {
-            match one.child.try_wait().map_err(|error| error.to_string())? {
-                Some(status) => break status,
+        let (status, took) = loop {
+            self.look().map_err(|error| error.to_string())?;
+            let one = &mut self.ran[started];
+            match one.gone {
+                Some(gone) => break gone,
                 None if one.begun.elapsed() > PATIENCE => {
                     let _ = one.child.kill();
                     let _ = one.child.wait();
@@ -453,7 +464,7 @@ impl World for Real {
                 }
             }
         };
-        let took = one.begun.elapsed();
+        let one = &mut self.ran[started];
         let exit = match (status.code(), status.signal()) {
             (Some(code), _) => Exit::Status(code),
             (None, signal) => Exit::Signal(signal.unwrap_or(0)),
@@ -480,7 +491,12 @@ impl World for Real {
     }
 
     fn advance(&mut self, span: Duration) {
-        thread::sleep(span);
+        let until = Instant::now() + span;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            // What cannot be looked at now is looked at when its end is waited for.
+            let _ = self.look();
+            thread::sleep(left.min(LOOK_EVERY));
+        }
     }
 
     fn step_wall(&mut self, _: i64) -> Result<(), Cannot> {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, value_parser};
 use mu_protocol::messages::values::RemotePath;
 
@@ -110,7 +111,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "PATH", value_parser = filled)]
     repo: Option<String>,
     /// How many calls it takes at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=MOST_SESSIONS))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = sessions())]
     max_sessions: u32,
     /// Of hosts without a plugin, as is --exec
     #[arg(long, value_name = "COMMAND", hide = true, conflicts_with = "plugin")]
@@ -166,6 +167,10 @@ impl Verb {
             }
         })
     }
+}
+
+fn sessions() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..=MOST_SESSIONS)
 }
 
 fn remote_path(word: &str) -> Result<RemotePath, &'static str> {

@@ -37,4 +37,5 @@ fn only_names_in_braces_are_placeholders() {
     assert_eq!(placeholders("{box}/{dir}x {} {A} {\"a\":1} {a b} {x-1_}"), ["box", "dir", "x-1_"]);
     assert_eq!(expand("a{box}b{\"c\"}{dir}", &str::to_uppercase), "aBOXb{\"c\"}DIR");
     assert_eq!(expand("{{box}}", &str::to_uppercase), "{BOX}");
+    assert_eq!(expand("{local}{host}{repo}{remote}", &str::to_uppercase), "{local}{host}REPO{remote}");
 }
