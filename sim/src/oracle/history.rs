@@ -144,19 +144,14 @@ impl Wire {
     ///
     /// `certain`: it was a sound one, and nothing that may have broken the plugin came before it.
     pub fn answered(&self, id: u64, at: usize, certain: bool) -> bool {
-        let mut before = BTreeSet::new();
+        let mut others = BTreeSet::new();
         for said in self.speech.said() {
-            if let Saying::Reply { id: its, .. } = said.what
-                && !before.insert(its)
-                && certain
-            {
-                return false; // A second reply to one request breaks the plugin (TRN-16).
-            }
             match said.what {
                 Saying::Reply { id: its, .. } if its == id && (!certain || self.is_sound(said, its)) => {
                     return said.read.is_some_and(|(place, _)| place < at);
                 }
-                Saying::Reply { id: its, .. } if self.is_sound(said, its) => {}
+                // Said once more it breaks the plugin (TRN-16).
+                Saying::Reply { id: its, .. } if self.is_sound(said, its) && others.insert(its) => {}
                 _ if certain => return false,
                 _ => {}
             }
