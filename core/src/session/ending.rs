@@ -6,7 +6,7 @@ use mu_protocol::declaration::Declaration;
 use mu_protocol::invalid::InvalidMessage;
 use mu_protocol::load::LoadRefusal;
 use mu_protocol::messages::method::Method;
-use mu_protocol::objects::Mismatch;
+use mu_protocol::objects::{Fault, Mismatch};
 
 use crate::os::{Exit, Signal};
 
@@ -98,7 +98,12 @@ impl fmt::Display for BreakReason {
         match self {
             BreakReason::Invalid(invalid) => invalid.fmt(f),
             BreakReason::Misshapen { method, error, at, mismatch } => {
-                let (what, rule) = if *error { ("error", "TRN-11") } else { ("result", "A-07") };
+                let what = if *error { "error" } else { "result" };
+                let rule = match &mismatch.fault {
+                    Fault::UnknownMember => "TRN-15",
+                    _ if *error => "TRN-11",
+                    _ => "A-07",
+                };
                 write!(f, "byte {at}: the {what} of {method} is off the schema: {} ({rule})", mismatch.fault)
             }
             BreakReason::NoSuchCall { id } => {
