@@ -92,7 +92,7 @@ fn two_to_eight_calls_at_once_are_answered_when_they_are_due() {
 #[test]
 fn sixty_four_calls_of_200_kib_at_once_are_all_answered() {
     let text = |n: usize| format!("{n}-{}", "x".repeat(200 * 1024));
-    let step = "[plugins.box]\nlink.slots = 'self'\n[[steps]]\nrun = 'mu'\nexit = 0\nwithin_ms = 1000";
+    let step = "[plugins.box]\nlink.slots = 'self'\nlink.maxScriptBytes = 262144\n[[steps]]\nrun = 'mu'\nexit = 0\nwithin_ms = 1000";
     let printed = run(step, async move |invocation, starts| {
         let scripts = (0..64).map(|n| format!("echo {}", text(n))).collect();
         all(&invocation, &starts["box"], scripts).await

@@ -46,14 +46,15 @@ pub(super) fn draw(
         let met: Vec<&str> =
             methods.iter().copied().filter(|method| entry.methods.contains(method)).collect();
         let first = Some(one_of(stream, &met)).filter(|method| *method != CALLED[0]);
-        fault.on = first.map(str::to_owned);
+        if fault.moment().is_of_a_request() {
+            fault.on = first.map(str::to_owned);
+        }
         if stream.chance(1, 2) {
-            let (on, when) = (fault.on.clone(), fault.when.replace(one_of(stream, entry.moments)));
-            if !fault.moment().is_of_a_request() {
-                fault.on = None;
-            }
+            let usual = fault.clone();
+            fault.when = Some(one_of(stream, entry.moments));
+            fault.on = first.map(str::to_owned).filter(|_| fault.moment().is_of_a_request());
             if fault.check().is_err() {
-                (fault.on, fault.when) = (on, when);
+                fault = usual;
             }
         }
         if fault.on.is_some() {
