@@ -3,7 +3,7 @@
 //! What happens comes in as method calls that carry `now`: bytes of its stdout, the pipe's answers to writes, the
 //! leader's exit, the group seen empty, a timer. What is to be done goes out through [`Session::action`] and
 //! [`Session::transmit`]. The machine reads no clock and owns no descriptor, so every race of the protocol page is a
-//! table of calls. [`drive`] is the one place that joins it to a real or simulated process.
+//! table of calls. `drive` is the one place that joins it to a real or simulated process.
 //!
 //! ```text
 //! start ── Handshaking ── valid answer ──> Ready ── stop, break, EOF, deadline ──> Stopping ── group empty ──> Ended
