@@ -156,8 +156,8 @@ impl World<'_> {
                 format!("mu host exec {far}{json}{timeout} -- \"{script}\"")
             }
             "long" => {
-                let bytes = if swarm.large { 1 << 20 } else { 5_000 };
-                format!("mu host exec {far}{json} -- ': {}'", "x".repeat(magnitude(stream, bytes) as usize))
+                let bytes = if swarm.large { 1 << 20 } else { 100_000 };
+                format!("mu host exec {far}{json} -- ': {{{}x}}'", magnitude(stream, bytes))
             }
             "check" if other != far => format!("mu host check {far} {other}{json}"),
             "check" => format!("mu host check {far}{json}"),

@@ -66,6 +66,27 @@ fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
+/// The longest text that [`repeat`] makes of one pair of braces.
+const LONGEST: usize = 2_000_000;
+
+/// The text with every `{100000x}` replaced by so many of that small letter: what no file should have to spell out.
+fn repeat(text: &str) -> String {
+    let mut parts = text.split('{');
+    let mut repeated = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let count = part[..digits].parse().ok().filter(|count| (1..=LONGEST).contains(count));
+        match (count, part.as_bytes().get(digits..digits + 2)) {
+            (Some(count), Some([letter @ b'a'..=b'z', b'}'])) => {
+                repeated.extend(std::iter::repeat_n(char::from(*letter), count));
+                repeated.push_str(&part[digits + 2..]);
+            }
+            _ => repeated.extend(["{", part]),
+        }
+    }
+    repeated
+}
+
 /// The names of all placeholders.
 pub(crate) fn placeholders(mut text: &str) -> Vec<&str> {
     let mut names = Vec::new();
@@ -77,8 +98,10 @@ pub(crate) fn placeholders(mut text: &str) -> Vec<&str> {
 }
 
 /// The text with every placeholder replaced.
-pub(crate) fn expand(mut text: &str, place: &dyn Fn(&str) -> String) -> String {
+pub(crate) fn expand(text: &str, place: &dyn Fn(&str) -> String) -> String {
     let mut expanded = String::new();
+    let text = repeat(text);
+    let mut text = text.as_str();
     while let Some((before, name, rest)) = next_placeholder(text) {
         expanded.push_str(before);
         expanded.push_str(&place(name));

@@ -13,6 +13,8 @@ use super::{Effect, Event, OUTSIDE, PipeId, Std, Target, What};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
+/// At most so many characters of a command line.
+const COMMAND: usize = 400;
 /// Of a line that mu prints, which is what its user sees, and of a call, whose parameters come last.
 const SHOWN_OF_MU: usize = 600;
 
@@ -31,7 +33,7 @@ pub fn transcript(events: &[Event]) -> String {
                 } else {
                     format!("group {}", names.of(*group))
                 };
-                Some(format!("starts {name} in {group}: {}", argv.join(" ")))
+                Some(format!("starts {name} in {group}: {}", shown(argv.join(" ").as_bytes(), COMMAND)))
             }
             What::ExecFailed { program, errno } => {
                 Some(format!("cannot execute {}: {}", program.to_string_lossy(), errno_name(*errno)))

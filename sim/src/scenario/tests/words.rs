@@ -39,3 +39,13 @@ fn only_names_in_braces_are_placeholders() {
     assert_eq!(expand("{{box}}", &str::to_uppercase), "{BOX}");
     assert_eq!(expand("{local}{host}{repo}{remote}", &str::to_uppercase), "{local}{host}REPO{remote}");
 }
+
+#[test]
+fn a_number_and_a_letter_in_braces_is_that_many_letters() {
+    let expanded = |text| expand(text, &str::to_uppercase);
+    assert_eq!(expanded("a{3x}b{12y}"), "axxxbyyyyyyyyyyyy");
+    assert_eq!(expanded("{box}{2z}{dir}"), "BOXzzDIR");
+    for kept in ["{0x}", "{3}", "{x}y{3xy}", "{3X}", "{3x", "{2000001x}", "{}"] {
+        assert_eq!(expanded(kept), kept.replace("{x}", "X"), "{kept}");
+    }
+}
