@@ -445,7 +445,7 @@ impl<O: Os> Invocation<O> {
 
     /// Whether a signal has come, as of this moment and not of the driver's last turn: whatever the verb did since may
     /// have taken long.
-    async fn look_for_signals(&self) -> Result<(), Signal> {
+    pub(crate) async fn look_for_signals(&self) -> Result<(), Signal> {
         poll_fn(|cx| {
             let moved = self.poll_signals(cx);
             let mut inner = self.inner.borrow_mut();

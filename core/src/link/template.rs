@@ -31,9 +31,7 @@ pub(super) async fn run<O: Os>(
 ) -> Result<Run, LinkError> {
     let os = invocation.os();
     let until = os.now() + timeout;
-    if let Some(signal) = invocation.signal() {
-        return Err(LinkError::Interrupted(signal));
-    }
+    invocation.look_for_signals().await.map_err(LinkError::Interrupted)?;
     let argv = vec!["/bin/sh".into(), "-c".into(), command.into()];
     let child = os
         .spawn(&Exec { argv, env: os.env().vars.clone() })

@@ -100,6 +100,19 @@ fn after_a_signal_it_is_not_started() {
     assert!(os.children().is_empty());
 }
 
+/// PRC-09: nor after one that came while mu did something else, such as a write to a slow disk.
+#[test]
+fn after_a_signal_that_mu_has_not_seen_yet_it_is_not_started() {
+    let os = machine(|| Box::new(|shell, _| shell.exit = Some(Exit::Status(0))));
+    let invocation = Invocation::new(os.clone());
+    let ended = os.block_on(invocation.run(async {
+        os.signal(Signal::HangUp);
+        run(&invocation, "get it".into(), Duration::from_secs(20)).await
+    }));
+    assert_eq!(ended, Err(LinkError::Interrupted(Signal::HangUp)));
+    assert!(os.children().is_empty());
+}
+
 /// PRC-13
 #[test]
 fn dropped_before_its_end_it_is_killed() {
