@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use mu_sim::fake::{Event, Fault, LogLine, Plan, PluginTable, schema_digest};
+use mu_sim::world::with_default_signals;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
@@ -283,6 +284,7 @@ impl<'a> Mu<'a> {
             drop(reader);
             command.stdout(writer);
         }
+        with_default_signals(&mut command);
         match self.terminal {
             None => drop(command.process_group(0)),
             Some(terminal) => {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use mu::RealOs;
 use mu_core::os::Exec;
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 const INSIDE: &str = "MU_TEST_IN_OWN_PROCESS";
 /// The status of a process whose body came to its end; the harness ends with 0 even when it ran no test at all.
@@ -33,6 +34,16 @@ pub(crate) fn in_own_process<B: FnOnce()>(setup: &str, body: B, judge: impl FnOn
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(INSIDE, "1").process_group(0);
+    // Whatever the test's own starter ignores (`nohup`, the `&` of a script) would stay ignored across the exec.
+    let default_signals = || {
+        for number in [Signal::SIGINT, Signal::SIGHUP] {
+            // SAFETY: no function is installed.
+            unsafe { signal(number, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only the actions of signals are set, which is allowed there.
+    unsafe { command.pre_exec(default_signals) };
     judge(command.output().unwrap());
 }
 

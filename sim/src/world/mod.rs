@@ -15,7 +15,7 @@ use mu_core::os::Exit;
 use crate::fake::{Plan, PluginFile};
 use crate::scenario::Db;
 
-pub use real::{Executables, Real};
+pub use real::{Executables, Real, with_default_signals};
 pub use simulated::Simulated;
 
 /// What a new repository's HEAD holds.

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mu_core::os::{Exit, Pid};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::{Pid as NixPid, Uid, mkfifo};
 use rusqlite::Connection;
 
@@ -240,6 +240,21 @@ impl Real {
     }
 }
 
+/// Has the child begin with SIGINT and SIGHUP at their defaults, as a shell with job control starts it, even if this
+/// process was started to ignore them (`nohup`, the `&` of a script): ignored signals stay ignored across an exec, and mu
+/// keeps them so.
+pub fn with_default_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for number in [Signal::SIGINT, Signal::SIGHUP] {
+            // SAFETY: no function is installed.
+            unsafe { signal(number, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only the actions of signals are set, which is allowed there.
+    unsafe { command.pre_exec(reset) }
+}
+
 /// Processes that live and whose mark begins like this.
 fn marked(mark: &str) -> BTreeSet<i32> {
     let needle = format!("{MARK}={mark}").into_bytes();
@@ -402,7 +417,7 @@ impl World for Real {
             Stdio::from(file("out")?)
         };
         let begun = Instant::now(); // before it lives, so that it never seems to take less than it does
-        let child = Command::new(&self.executables.mu)
+        let child = with_default_signals(&mut Command::new(&self.executables.mu))
             .arg0("mu")
             .args(&run.argv[1..])
             .env_clear()
