@@ -2,7 +2,7 @@
 //! directory of its own.
 //!
 //! - `child`: a plugin's process
-//! - `dock`: a host with a scripted link
+//! - `dock`: a host with a scripted link; `cloud`: a provider of hosts, scripted
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -33,6 +33,7 @@ pub(crate) use child::{Heard, Plugin as PluginProcess, Script, answer, sound};
 use child::FakeChild;
 
 mod child;
+pub(crate) mod cloud;
 pub(crate) mod dock;
 
 /// What `stat` tells of a file.
@@ -134,6 +135,7 @@ struct Machine {
     children: RefCell<Vec<Rc<RefCell<PluginProcess>>>>,
     processes: RefCell<Vec<ProcessId>>,
     groups: RefCell<Vec<ProcessId>>,
+    drawn: Cell<u8>,
     panics: Cell<bool>,
     clock_panics: Cell<bool>,
 }
@@ -176,6 +178,7 @@ impl FakeOs {
             children: RefCell::default(),
             processes: RefCell::new(vec![process(500, 7)]),
             groups: RefCell::default(),
+            drawn: Cell::new(0),
             panics: Cell::new(false),
             clock_panics: Cell::new(false),
         };
@@ -197,6 +200,13 @@ impl FakeOs {
         let mut env = Env::clone(&self.env);
         env.vars.retain(|(other, _)| other != name);
         env.vars.push((name.into(), value.into()));
+        FakeOs { machine: self.machine.clone(), env: Rc::new(env) }
+    }
+
+    /// Another process of the same machine, which lives.
+    pub(crate) fn as_process(&self, pid: i32, started: u64) -> FakeOs {
+        self.lives(process(pid, started));
+        let env = Env { pid: Pid(pid), ..Env::clone(&self.env) };
         FakeOs { machine: self.machine.clone(), env: Rc::new(env) }
     }
 
@@ -442,7 +452,9 @@ impl Os for FakeOs {
     }
 
     fn random(&self, buf: &mut [u8]) {
-        buf.fill(7);
+        let drawn = self.machine.drawn.get().wrapping_add(1);
+        self.machine.drawn.set(drawn);
+        buf.fill(drawn);
     }
 
     fn env(&self) -> &Env {
