@@ -463,7 +463,7 @@ impl<'a, O: Os> Journal<'a, O> {
         let note = why.to_string();
         let left: Result<(), StoreError> = self
             .store
-            .write_anyway(|tx| {
+            .write(|tx| {
                 effects::keep_quiet(tx, &effect.key, &quiet)?;
                 effects::leave(tx, &effect.key, &note)
             })

@@ -9,7 +9,7 @@ use crate::store::effects::Verdict;
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
-    /// List the effects without a definite answer, and what would resolve each
+    /// List the effects without a definite answer
     #[command(after_help = "Example:\n  mu effect list --json")]
     List(Full),
     /// Show all that is known of one

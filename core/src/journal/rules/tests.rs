@@ -11,9 +11,9 @@ fn moment(ms: u64) -> Moment {
     Moment { wall: EpochMs(ms as i64), boot }
 }
 
-fn dead() -> ProvenDead {
+fn dead(os: &FakeOs) -> ProvenDead {
     let parties = super::super::proof::Parties { writer: process(1, 1), resolver: None, groups: Vec::new() };
-    ProvenDead::look(&FakeOs::new(), &parties, &process(500, 7)).expect("nobody lives")
+    ProvenDead::look(os, &parties, &process(500, 7)).expect("nobody lives")
 }
 
 /// A declaration with every seam, of which these members of `job.start`, `host.acquire` and the caps are set.
@@ -57,6 +57,7 @@ fn every_case_of_the_table() {
         ("exact", json!({"exact": true, "windowMs": 60_000})),
     ];
     let mut cases = 0;
+    let os = FakeOs::new();
     for method in Method::ALL.iter().copied().filter(|method| method.is_effect()) {
         for caps in all_caps() {
             for (handle, first_turn) in
@@ -76,8 +77,13 @@ fn every_case_of_the_table() {
                                     let open = Open { method, instance: "here", begun: &begun, superseded };
                                     let ways = Ways::of(method, &declared);
                                     let now = moment(1_000 + passed);
-                                    let step =
-                                        decide(&open, ways, instance, living.map_or(Ok(dead()), Err), &now);
+                                    let step = decide(
+                                        &open,
+                                        ways,
+                                        instance,
+                                        living.map_or_else(|| Ok(dead(&os)), Err),
+                                        &now,
+                                    );
                                     let in_window = passed <= 55_000;
                                     let word = expected(
                                         method,
@@ -157,12 +163,12 @@ fn word_of(step: &Step) -> &'static str {
 /// A seam that the plugin no longer declares offers nothing, and sends nothing.
 #[test]
 fn without_its_seam_an_effect_is_left() {
-    let declared = crate::testing::declaration("box", None);
+    let (os, declared) = (FakeOs::new(), crate::testing::declaration("box", None));
     for method in Method::ALL.iter().copied().filter(|method| method.is_effect()) {
         assert_eq!(Ways::of(method, &declared), Ways::None, "{method}");
         let begun = moment(0);
         let open = Open { method, instance: "prod-eu", begun: &begun, superseded: false };
-        assert_eq!(decide(&open, Ways::None, "prod-eu", Ok(dead()), &begun), Step::Leave(Left::NoWay));
+        assert_eq!(decide(&open, Ways::None, "prod-eu", Ok(dead(&os)), &begun), Step::Leave(Left::NoWay));
     }
 }
 
