@@ -22,9 +22,9 @@ pub(super) enum Verb {
     },
     /// Resolve one now, by the rules or by your word
     #[command(
-        long_about = "Find out what became of an effect, as the next verb on its subject would. With --as\n\
-            you say it yourself, once nobody lives any more who could still bring it about.",
-        after_help = "Example:\n  mu effect resolve 019b766e-6000-7000-8000-0123456789ab --as undone --because 'not in the console'"
+        long_about = "Find out what became of an effect, as the next verb on its host would. With --as\n\
+            you say it yourself, once nobody lives who could still bring it about.",
+        after_help = "Example:\n  mu effect resolve 019b766e-6000-7000-8000-0123456789ab"
     )]
     Resolve {
         /// Its key
