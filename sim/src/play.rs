@@ -16,7 +16,9 @@ use crate::oracle::{Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::Digest;
-use crate::world::{AtCall, Cannot, ClockChange, Executables, Outcome, Real, Run, Simulated, World};
+use crate::world::{
+    AtCall, AtDisk, Cannot, ClockChange, Executables, Marks, Outcome, Real, Run, Simulated, World,
+};
 
 /// Something that did not come out as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +83,8 @@ pub struct Setting {
     pub show: Show,
     /// The faults were drawn and not scripted: one that never takes effect is no finding.
     pub drawn: bool,
+    /// Every call and operation of each mu and every act of each plugin is written down.
+    pub marks: bool,
 }
 
 /// A scenario that was played.
@@ -98,6 +102,8 @@ pub struct Played {
     pub fired: BTreeMap<String, u64>,
     /// What was asked for to be shown.
     pub transcript: Option<String>,
+    /// What each mu called and each plugin did, if that was asked for.
+    pub marks: Vec<Marks>,
 }
 
 /// Plays a scenario on the simulated machine.
@@ -145,6 +151,9 @@ fn world_of(scenario: &Scenario) -> Simulated {
 }
 
 fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
+    if setting.marks {
+        world.keep_marks();
+    }
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
@@ -152,8 +161,10 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak);
     findings.extend(violations.into_iter().map(Finding::Violation));
+    let marks = world.marks();
     let machine = world.machine();
     Ok(Played {
+        marks,
         findings,
         chain: Some(machine.digest()),
         events: machine.event_count(),
@@ -270,7 +281,7 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         if let Some(argv) = step.argv(&|what| world.place(what)) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
-            let started = world.start(&run(step, argv))?;
+            let started = world.start(&run(index + 1, step, argv))?;
             begun.push(Begun { number: index + 1, step, started, before });
         }
         if step.overlap {
@@ -285,6 +296,10 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
             findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: one.number, text }));
         }
         world.unlock_db();
+        if step.converged {
+            let texts = world.unconverged()?;
+            findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: index + 1, text }));
+        }
     }
     let mut fired = BTreeMap::new();
     for name in scenario.plugins.keys().flat_map(|plugin| world.fired(plugin)) {
@@ -321,17 +336,26 @@ fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     if let Some(ms) = step.advance_ms {
         world.advance(Duration::from_millis(ms));
     }
-    step.wall_step_ms.map_or(Ok(()), |ms| world.step_wall(ms))
+    if let Some(ms) = step.wall_step_ms {
+        world.step_wall(ms)?;
+    }
+    if step.end_all { world.end_all() } else { Ok(()) }
 }
 
-fn run(step: &Step, argv: Vec<String>) -> Run {
+fn run(number: usize, step: &Step, argv: Vec<String>) -> Run {
     let ms = Duration::from_millis;
     Run {
+        step: number,
         argv,
         env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
         clocks: step.world.iter().map(|one| (ms(one.at_ms), clock_change(one))).collect(),
-        at_call: step.kill_at_call.map(AtCall::Kill).or(step.panic_at_call.map(AtCall::Panic)),
+        at_call: (step.kill_at_call.map(AtCall::Kill))
+            .or(step.panic_at_call.map(AtCall::Panic))
+            .or(step.power_at_call.map(AtCall::PowerOff)),
+        at_disk: step.kill_at_disk.map(AtDisk::Kill).or(step.power_at_disk.map(AtDisk::PowerOff)),
+        disk_error: step.disk_error,
+        plugin_ends: step.kill_plugin_at.iter().map(|(name, at)| (name.clone(), *at)).collect(),
         stdout_closed_after: step.stdout_closed.then_some(0),
     }
 }

@@ -382,6 +382,11 @@ impl Disk {
         self.0.handles.borrow().len()
     }
 
+    /// Whether another process than `owner` has a file open.
+    pub fn is_open_besides(&self, owner: Owner) -> bool {
+        self.0.handles.borrow().values().any(|handle| handle.vfs.process.owner != owner)
+    }
+
     /// From here on `judge` decides every operation, before it happens. It may use the disk, end processes and cut the
     /// power; it must not panic, since SQLite is between it and whoever could catch it. One that owns a clone of the disk
     /// keeps it alive until it is cleared.

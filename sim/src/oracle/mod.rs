@@ -28,6 +28,7 @@
 pub mod answers;
 mod calls;
 pub mod crash;
+pub mod database;
 pub mod deadlines;
 pub mod history;
 pub mod ids;

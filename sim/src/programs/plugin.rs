@@ -11,7 +11,7 @@ use std::time::Duration;
 use mu_core::os::{Exit, Mono};
 
 use crate::fake::{self, Background, FORK_EVERY_MS, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
-use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGPIPE, Sys};
+use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGKILL, SIGPIPE, Sys};
 
 /// The name of the program that runs plugin `name`.
 pub fn program_name(name: &str) -> String {
@@ -26,12 +26,22 @@ pub struct Installed {
     pub heard: Vec<Vec<Vec<u8>>>,
     /// The faults that have taken effect.
     pub fired: Vec<String>,
+    /// What all of its processes have done: a start, a read that brought something, the moments before and after a write.
+    pub acts: Vec<&'static str>,
+    /// At which of these, counted from 1, the process that comes to it is killed.
+    pub ends_at: Option<usize>,
 }
 
 impl Installed {
     /// Never started.
     pub fn new(plan: Plan) -> Installed {
-        Installed { plan: Rc::new(plan), heard: Vec::new(), fired: Vec::new() }
+        Installed {
+            plan: Rc::new(plan),
+            heard: Vec::new(),
+            fired: Vec::new(),
+            acts: Vec::new(),
+            ends_at: None,
+        }
     }
 }
 
@@ -48,6 +58,7 @@ pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Insta
             // As every program in Rust, the real executable among them, does at its start.
             let _ = sys.on_signal(SIGPIPE, Disposition::Ignore);
             let mut sys = SimPlugin { sys, installed, start };
+            sys.act("start").await;
             Exit::Status(fake::run(&mut sys, &plan).await)
         }
     });
@@ -97,6 +108,21 @@ fn helper(sys: Sys, mut process: Background) -> Pin<Box<dyn Future<Output = Exit
     })
 }
 
+impl SimPlugin {
+    /// One more act, at which the process may be killed.
+    async fn act(&self, what: &'static str) {
+        let (nth, ends) = {
+            let mut installed = self.installed.borrow_mut();
+            installed.acts.push(what);
+            (installed.acts.len(), installed.ends_at == Some(installed.acts.len()))
+        };
+        if ends {
+            self.sys.fault(&format!("SIGKILL at act {nth} of the plugin, {what}"));
+            let _ = self.sys.raise(SIGKILL).await;
+        }
+    }
+}
+
 impl PluginSys for SimPlugin {
     async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
         let read = match until {
@@ -104,9 +130,12 @@ impl PluginSys for SimPlugin {
             Some(at) => self.sys.read_before(fd(Fd::Stdin), buf, mono(at)).await,
         };
         match read {
-            Ok(None) => Read::Timeout,
-            Ok(Some(0)) | Err(_) => Read::Eof,
-            Ok(Some(count)) => Read::Data(count),
+            Ok(None) => return Read::Timeout,
+            _ => self.act("read").await,
+        }
+        match read {
+            Ok(Some(count)) if count > 0 => Read::Data(count),
+            _ => Read::Eof,
         }
     }
 
@@ -114,8 +143,11 @@ impl PluginSys for SimPlugin {
         let _ = self.sys.readable(fd(Fd::Stdin)).await;
     }
 
-    fn write(&mut self, to: Fd, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.sys.write(fd(to), bytes)
+    async fn write(&mut self, to: Fd, bytes: &[u8]) -> io::Result<usize> {
+        self.act("write").await;
+        let written = self.sys.write(fd(to), bytes).await;
+        self.act("written").await;
+        written
     }
 
     fn close(&mut self, which: Fd) {

@@ -191,6 +191,13 @@ fn check_world(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             ("world", !step.world.is_empty()),
             ("kill_at_call", step.kill_at_call.is_some()),
             ("panic_at_call", step.panic_at_call.is_some()),
+            ("kill_at_disk", step.kill_at_disk.is_some()),
+            ("power_at_call", step.power_at_call.is_some()),
+            ("power_at_disk", step.power_at_disk.is_some()),
+            ("disk_error", step.disk_error.is_some()),
+            ("kill_plugin_at", !step.kill_plugin_at.is_empty()),
+            ("end_all", step.end_all),
+            ("converged", step.converged),
             ("db", step.db == Some(Db::Full)),
         ];
         for (key, used) in only_simulated {
@@ -242,13 +249,34 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             return place.key("world").index(index).refuse("either `wall_step_ms` or `suspend_ms`");
         }
     }
-    for (key, at) in [("kill_at_call", step.kill_at_call), ("panic_at_call", step.panic_at_call)] {
+    check_ends(scenario, step, place)
+}
+
+/// Where mu, its plugins, its machine or its disk come to an end.
+fn check_ends(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
+    let ends = [
+        ("kill_at_call", step.kill_at_call),
+        ("panic_at_call", step.panic_at_call),
+        ("kill_at_disk", step.kill_at_disk),
+        ("power_at_call", step.power_at_call),
+        ("power_at_disk", step.power_at_disk),
+    ];
+    let error = step.disk_error.map(|error| error.at);
+    for (key, at) in ends.into_iter().chain([("disk_error", error)]) {
         if at == Some(0) {
             return place.key(key).refuse("counting begins at 1");
         }
     }
-    if step.kill_at_call.is_some() && step.panic_at_call.is_some() {
-        return place.key("panic_at_call").refuse("mu ends once: `kill_at_call` or `panic_at_call`");
+    for (name, at) in &step.kill_plugin_at {
+        let here = place.key("kill_plugin_at");
+        known_plugin(scenario, name, || here.name(name))?;
+        if *at == 0 {
+            return here.key(name).refuse("counting begins at 1");
+        }
+    }
+    let mut given = ends.into_iter().filter(|(_, at)| at.is_some());
+    if let (Some((one, _)), Some((other, _))) = (given.next(), given.next()) {
+        return place.key(other).refuse(format!("mu ends once: `{one}` or `{other}`"));
     }
     Ok(())
 }
@@ -262,6 +290,11 @@ fn check_without_run(step: &Step, place: &Place) -> Checked {
         ("world", !step.world.is_empty()),
         ("kill_at_call", step.kill_at_call.is_some()),
         ("panic_at_call", step.panic_at_call.is_some()),
+        ("kill_at_disk", step.kill_at_disk.is_some()),
+        ("power_at_call", step.power_at_call.is_some()),
+        ("power_at_disk", step.power_at_disk.is_some()),
+        ("disk_error", step.disk_error.is_some()),
+        ("kill_plugin_at", !step.kill_plugin_at.is_empty()),
         ("stdout_closed", step.stdout_closed),
         ("exit", step.exit.is_some()),
         ("died_of", step.died_of.is_some()),

@@ -72,6 +72,9 @@ pub struct Step {
     /// From this step on no fault takes effect in any plugin that starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calm: bool,
+    /// Everybody who lives on mu's machine is killed before the run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub end_all: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
     /// database file, `{repo}` a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +107,21 @@ pub struct Step {
     /// mu panics at that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_at_call: Option<u64>,
+    /// mu is killed at its n-th operation on the disk, counted from 1: that one and all after it never reach the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kill_at_disk: Option<u64>,
+    /// The power of mu's machine is cut at that call, and it starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_at_call: Option<u64>,
+    /// The power of mu's machine is cut at that operation on the disk, and it starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_at_disk: Option<u64>,
+    /// What the disk answers to mu at one of its operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_error: Option<DiskError>,
+    /// Plugins that are killed at their n-th act since the step's start, counted from 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kill_plugin_at: BTreeMap<String, u64>,
     /// Nobody reads mu's standard output.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdout_closed: bool,
@@ -148,6 +166,46 @@ pub struct Step {
     /// What the repository's `.git/FETCH_HEAD` holds somewhere; `absent`: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_head: Option<String>,
+    /// The database is sound, and from here on mu's rows and the machines behind the plugins agree.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub converged: bool,
+}
+
+/// An operation on the disk that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskError {
+    /// Which of mu's, counted from 1.
+    pub at: u64,
+    /// What the system answers.
+    pub errno: DiskErrno,
+    /// From there on every operation fails that can fail like this, of every process, until `db = "restored"`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stays: bool,
+}
+
+/// An error number of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DiskErrno {
+    /// No room: writes alone fail.
+    #[serde(rename = "ENOSPC")]
+    NoSpace,
+    /// The disk is broken.
+    #[serde(rename = "EIO")]
+    Broken,
+}
+
+impl DiskErrno {
+    /// Both.
+    pub const ALL: [DiskErrno; 2] = [DiskErrno::NoSpace, DiskErrno::Broken];
+
+    /// As the system names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DiskErrno::NoSpace => "ENOSPC",
+            DiskErrno::Broken => "EIO",
+        }
+    }
 }
 
 /// What a stream must hold.

@@ -15,6 +15,7 @@ const STEP_KEYS: &[&str] = &[
     "wall_step_ms",
     "repo",
     "calm",
+    "end_all",
     "run",
     "env",
     "overlap",
@@ -22,6 +23,11 @@ const STEP_KEYS: &[&str] = &[
     "world",
     "kill_at_call",
     "panic_at_call",
+    "kill_at_disk",
+    "power_at_call",
+    "power_at_disk",
+    "disk_error",
+    "kill_plugin_at",
     "stdout_closed",
     "exit",
     "died_of",
@@ -35,6 +41,7 @@ const STEP_KEYS: &[&str] = &[
     "wire",
     "starts",
     "fetch_head",
+    "converged",
 ];
 
 impl Scenario {

@@ -1,6 +1,6 @@
 //! A scenario on the simulated machine.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use std::time::Duration;
 use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Run, World, method_of};
-use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
+use super::points::Director;
+use super::{Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Run, World, method_of};
+use crate::disk::{Disk, Node, Owner};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
-use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
+use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
 use crate::oracle::{self, Leak, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
@@ -33,8 +34,8 @@ const STATE: &str = "/home/user/.local/state/mu";
 const REPO: &str = "/home/user/repo";
 const FETCH_HEAD: &str = "/home/user/repo/.git/FETCH_HEAD";
 const DB: &str = "/home/user/.local/state/mu/mu.db";
-/// A process outside the machine that uses the database.
-const OUTSIDER: Owner = Owner(u64::MAX);
+/// The last of the processes outside the machine that use the database.
+const LAST_OUTSIDER: u64 = u64::MAX;
 /// Virtual time in which whatever a dead mu left must be gone.
 const AFTERMATH: Duration = Duration::from_secs(30);
 
@@ -44,6 +45,9 @@ struct Invocation {
     begun: Duration,
     crash: bool,
     heard: bool,
+    step: usize,
+    /// How many acts of each plugin there had been.
+    acts: BTreeMap<String, usize>,
 }
 
 /// A machine, its plugins, and everything that was started on it.
@@ -55,6 +59,11 @@ pub struct Simulated {
     canary: String,
     lock: Option<Connection>,
     instead: Option<Instead>,
+    director: Director,
+    /// Whether the disk asks the director.
+    directed: bool,
+    /// Processes outside the machine so far: none of them survives a loss of power.
+    outsiders: Cell<u64>,
 }
 
 /// A program that takes the place of mu's command line.
@@ -82,6 +91,52 @@ impl Simulated {
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
             instead: None,
+            director: Director::default(),
+            directed: false,
+            outsiders: Cell::new(0),
+        }
+    }
+
+    /// From here on every call and operation of each mu and every act of each plugin is written down.
+    pub fn keep_marks(&mut self) {
+        self.director.keep();
+        self.direct();
+    }
+
+    /// What was written down, for each mu in the order of their start; nothing if nobody asked for it.
+    pub fn marks(&self) -> Vec<Marks> {
+        if !self.director.keeps() {
+            return Vec::new();
+        }
+        let marks = self.director.marks(&self.machine.events());
+        let ends = self.ran.iter().skip(1).map(|one| one.acts.clone()).chain([self.acts()]);
+        let all = self.ran.iter().zip(marks).zip(ends);
+        all.map(|((one, marks), end)| Marks {
+            step: one.step,
+            marks,
+            acts: self.acts_between(&one.acts, &end),
+        })
+        .collect()
+    }
+
+    fn acts(&self) -> BTreeMap<String, usize> {
+        self.plugins.iter().map(|(name, one)| (name.clone(), one.borrow().acts.len())).collect()
+    }
+
+    fn acts_between(&self, from: &BTreeMap<String, usize>, to: &BTreeMap<String, usize>) -> Vec<Act> {
+        let of = |(name, one): (&String, &Rc<RefCell<Installed>>)| -> Vec<Act> {
+            let (from, to) = (from[name], to[name]);
+            let acts = one.borrow().acts[from..to].to_vec();
+            (1..).zip(acts).map(|(nth, what)| Act { plugin: name.clone(), nth, what }).collect()
+        };
+        self.plugins.iter().flat_map(of).collect()
+    }
+
+    /// Has the disk ask the director about every operation.
+    fn direct(&mut self) {
+        if !std::mem::replace(&mut self.directed, true) {
+            let (director, remote) = (self.director.clone(), self.machine.remote());
+            self.machine.disk().set_fault(Box::new(move |op| director.disk(&remote, op)));
         }
     }
 
@@ -140,8 +195,13 @@ impl Simulated {
 
     /// Uses the database as another program would.
     fn open_db(&self) -> Result<Connection, Cannot> {
-        let opened = self.machine.disk().open_db(OUTSIDER, USER, Path::new(DB));
-        opened.map_err(|error| Cannot(format!("{DB}: {error}")))
+        self.open_db_on(self.machine.disk()).map_err(|error| Cannot(format!("{DB}: {error}")))
+    }
+
+    fn open_db_on(&self, disk: &Disk) -> rusqlite::Result<Connection> {
+        let nth = self.outsiders.get();
+        self.outsiders.set(nth + 1);
+        disk.open_db(Owner(LAST_OUTSIDER - nth), USER, Path::new(DB))
     }
 
     fn remove_db(&self) {
@@ -260,10 +320,10 @@ impl World for Simulated {
                 self.remove_db();
                 disk.put(file, USER, 0o700, Node::Directory);
             }
-            Db::Full => disk.set_fault(Box::new(|op| match op.kind {
-                DiskOpKind::Write => Verdict::Errno(nix::errno::Errno::ENOSPC),
-                _ => Verdict::Go,
-            })),
+            Db::Full => {
+                self.director.set_full(true);
+                self.direct();
+            }
             Db::Locked => {
                 let connection = self.open_db()?;
                 connection.execute_batch("BEGIN IMMEDIATE").map_err(sqlite)?;
@@ -271,7 +331,7 @@ impl World for Simulated {
             }
             Db::Restored => {
                 self.lock = None;
-                disk.clear_fault();
+                self.director.mend();
                 disk.set_mode(Path::new(STATE), 0o700).map_err(io)?;
                 let _ = disk.set_mode(file, 0o600);
             }
@@ -308,12 +368,15 @@ impl World for Simulated {
         if let Some(bytes) = run.stdout_closed_after {
             command.stdout = Output::ClosedAfter(bytes);
         }
-        if let Some(at_call) = run.at_call {
-            command.on_os_call = Some(Rc::new(move |call: OsCall| match at_call {
-                AtCall::Kill(nth) if call.nth == nth => OsCallVerdict::Kill,
-                AtCall::Panic(nth) if call.nth == nth => OsCallVerdict::Panic,
-                _ => OsCallVerdict::Go,
-            }));
+        command.on_os_call = self.director.hook(self.machine.remote(), run.at_call);
+        if run.at_disk.is_some() || run.disk_error.is_some() {
+            self.direct();
+        }
+        let acts = self.acts();
+        for (name, nth) in &run.plugin_ends {
+            if let Some(installed) = self.plugins.get(name) {
+                installed.borrow_mut().ends_at = Some(acts[name] + *nth as usize);
+            }
         }
         let begun = self.machine.now();
         let started = match self.instead.take() {
@@ -321,6 +384,7 @@ impl World for Simulated {
             None => self.machine.start(&command),
         };
         let started = started.map_err(io)?;
+        self.director.started(self.machine.owner(&started), run.at_disk, run.disk_error);
         for (after, to, number) in &run.signals {
             let mu = (to == "mu").then_some(started.pid);
             let (name, number) = (format!("mu-plugin-{to}"), *number);
@@ -339,7 +403,8 @@ impl World for Simulated {
         }
         let heard = run.stdout_closed_after.is_none();
         let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
-        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, crash, heard });
+        let (argv, step) = (run.argv.clone(), run.step);
+        self.ran.push(Invocation { started, argv, begun, crash, heard, step, acts });
         Ok(self.ran.len() - 1)
     }
 
@@ -361,6 +426,26 @@ impl World for Simulated {
             stderr: self.machine.stderr(&one.started),
             took: Duration::from_nanos(died).saturating_sub(one.begun),
         })
+    }
+
+    fn end_all(&mut self) -> Result<(), Cannot> {
+        for one in self.machine.living() {
+            // It lives until here, unless the end of another took it along.
+            let _ = self.machine.signal(Target::Process(one.pid), SIGKILL);
+        }
+        Ok(())
+    }
+
+    fn unconverged(&mut self) -> Result<Vec<String>, Cannot> {
+        let mut found = Vec::new();
+        // On a copy: who only looks leaves no trace.
+        let disk = self.machine.disk().fork();
+        if disk.facts(Path::new(DB)).is_ok()
+            && let Err(error) = self.open_db_on(&disk).and_then(|db| oracle::database::check(&db, &mut found))
+        {
+            found.push(format!("the database cannot be read: {error}"));
+        }
+        Ok(found)
     }
 
     fn advance(&mut self, span: Duration) {
