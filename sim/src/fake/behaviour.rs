@@ -222,6 +222,13 @@ impl<'a, S: PluginSys> Process<'a, S> {
             self.on_cancel.push((id.clone(), on_cancel));
         }
         let mut steps = self.steps_of(&self.at(When::BeforeReply, method, nth), &reply);
+        for when in [When::BeforeEffect, When::AfterEffect] {
+            let faults = self.at(when, method, nth);
+            steps.extend(self.steps_of(&faults, &reply));
+            if faults.iter().any(|fault| fault.act.is_an_answer()) {
+                return self.perform(Some(id), steps.into()).await;
+            }
+        }
         for (at, path, bytes) in work.files {
             steps.extend([Step::Until { at: now + at, firm: false }, Step::File(path, bytes)]);
         }

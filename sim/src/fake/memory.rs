@@ -60,6 +60,10 @@ pub(crate) fn request(id: u64, method: &str) -> String {
         "link.push" => {
             r#""localRepo":"/repo","remoteRepo":"work","rev":"0123456789abcdef0123456789abcdef01234567","timeoutMs":20000"#
         }
+        "host.acquire" => r#""key":"k","params":{"size":"small"}"#,
+        "host.lookup" => r#""key":"k","fence":true"#,
+        "host.release" => r#""key":"r""#,
+        "host.status" => "",
         _ => r#""phase":"reach""#,
     };
     call(id, method, own)
@@ -67,7 +71,8 @@ pub(crate) fn request(id: u64, method: &str) -> String {
 
 /// A request with these parameters beside deadline and target.
 pub(crate) fn call(id: u64, method: &str, own: &str) -> String {
-    let params = format!(r#"{{"deadline":1767225625000,"target":{{"host":{{"name":"h"}}}},{own}}}"#);
+    let own = if own.is_empty() { String::new() } else { format!(",{own}") };
+    let params = format!(r#"{{"deadline":1767225625000,"target":{{"host":{{"name":"h"}}}}{own}}}"#);
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::backend::{BackendAt, BackendDeed, BackendTable, NetAt, NetDeed};
 use crate::fake::PluginTable;
 
 use super::expect::check_path;
@@ -12,6 +13,8 @@ use super::words::{self, WordsError};
 const PLACES: [&str; 3] = ["dir", "db", "repo"];
 /// On real processes time really passes.
 const LONGEST_REAL_ADVANCE_MS: u64 = 60_000;
+/// Thirty days: no run of the simulated machine lasts longer.
+const LONGEST_MS: u64 = 30 * 86_400_000;
 
 /// One step of the way from the root of the file to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +93,9 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
         _ => {}
     }
     check_plugins(scenario, &root.key("plugins"))?;
+    if let Some(table) = &scenario.backend {
+        check_backend(table, &root.key("backend"))?;
+    }
     for (index, fault) in scenario.faults.iter().enumerate() {
         let place = root.key("faults").index(index);
         known_plugin(scenario, &fault.plugin, || place.key("plugin"))?;
@@ -103,6 +109,7 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
     for (index, step) in scenario.steps.iter().enumerate() {
         let place = root.key("steps").index(index);
         check_world(scenario, step, &place)?;
+        check_beyond(step, &place)?;
         check_run(scenario, step, &place)?;
         check_expectations(scenario, step, &place)?;
         if step.overlap && index + 1 == scenario.steps.len() {
@@ -198,6 +205,8 @@ fn check_world(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             ("kill_plugin_at", !step.kill_plugin_at.is_empty()),
             ("end_all", step.end_all),
             ("converged", step.converged),
+            ("reboot", step.reboot),
+            ("recycle", step.recycle),
             ("db", step.db == Some(Db::Full)),
         ];
         for (key, used) in only_simulated {
@@ -252,20 +261,21 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
     check_ends(scenario, step, place)
 }
 
-/// Where mu, its plugins, its machine or its disk come to an end.
+/// Where mu, its plugins or its disk come to an end.
 fn check_ends(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
-    let ends = [
-        ("kill_at_call", step.kill_at_call),
-        ("panic_at_call", step.panic_at_call),
-        ("kill_at_disk", step.kill_at_disk),
-        ("power_at_call", step.power_at_call),
-        ("power_at_disk", step.power_at_disk),
-    ];
-    let error = step.disk_error.map(|error| error.at);
-    for (key, at) in ends.into_iter().chain([("disk_error", error)]) {
-        if at == Some(0) {
-            return place.key(key).refuse("counting begins at 1");
+    let mut ends = None;
+    for (key, at) in ends_of(step) {
+        match (at, ends) {
+            (None, _) => {}
+            (Some(0), _) => return place.key(key).refuse("counting begins at 1"),
+            (Some(_), Some(other)) => {
+                return place.key(key).refuse(format!("mu ends once: `{other}` or `{key}`"));
+            }
+            (Some(_), None) => ends = Some(key),
         }
+    }
+    if step.disk_error.is_some_and(|error| error.at == 0) {
+        return place.key("disk_error").refuse("counting begins at 1");
     }
     for (name, at) in &step.kill_plugin_at {
         let here = place.key("kill_plugin_at");
@@ -274,11 +284,103 @@ fn check_ends(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             return here.key(name).refuse("counting begins at 1");
         }
     }
-    let mut given = ends.into_iter().filter(|(_, at)| at.is_some());
-    if let (Some((one, _)), Some((other, _))) = (given.next(), given.next()) {
-        return place.key(other).refuse(format!("mu ends once: `{one}` or `{other}`"));
+    Ok(())
+}
+
+/// The keys by which mu is ended at something that it does.
+fn ends_of(step: &Step) -> [(&'static str, Option<u64>); 5] {
+    [
+        ("kill_at_call", step.kill_at_call),
+        ("panic_at_call", step.panic_at_call),
+        ("kill_at_disk", step.kill_at_disk),
+        ("power_at_call", step.power_at_call),
+        ("power_at_disk", step.power_at_disk),
+    ]
+}
+
+fn check_backend(table: &BackendTable, place: &Place) -> Checked {
+    let spans = [
+        ("acquire_ms", table.acquire_ms),
+        ("release_ms", table.release_ms),
+        ("land_ms", table.land_ms),
+        ("lookup_lag_ms", table.lookup_lag_ms),
+        ("net_ms", table.net_ms),
+    ];
+    for (key, span) in spans {
+        if span.is_some_and(|ms| ms > LONGEST_MS) {
+            return place.key(key).refuse(format!("at most {LONGEST_MS}, which is thirty days"));
+        }
     }
     Ok(())
+}
+
+/// What happens at the backend and on the way to it.
+fn check_beyond(step: &Step, place: &Place) -> Checked {
+    if let Some(table) = &step.backend_set {
+        let here = place.key("backend_set");
+        if *table == BackendTable::default() {
+            return here.refuse("it sets nothing: name at least one key of `[backend]`");
+        }
+        check_backend(table, &here)?;
+    }
+    for (index, one) in step.backend_do.iter().enumerate() {
+        check_backend_do(one, &place.key("backend_do").index(index))?;
+    }
+    for (index, one) in step.net.iter().enumerate() {
+        check_net(one, &place.key("net").index(index))?;
+    }
+    let later = step.backend_do.iter().map(|one| ("backend_do", one.at_ms));
+    let later: Vec<_> = later.chain(step.net.iter().map(|one| ("net", one.at_ms))).collect();
+    for key in ["backend_do", "net"] {
+        let its = later.iter().filter(|(name, _)| *name == key);
+        for (index, (_, at_ms)) in its.enumerate() {
+            let here = place.key(key).index(index).key("at_ms");
+            if *at_ms > 0 && step.run.is_none() {
+                return here.refuse("nothing runs in this step: leave `at_ms` out, or give it a `run`");
+            }
+            if *at_ms > LONGEST_MS {
+                return here.refuse(format!("at most {LONGEST_MS}, which is thirty days"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_backend_do(one: &BackendAt, place: &Place) -> Checked {
+    if one.host.is_empty() {
+        return place.key("host").refuse("mu's name of the host");
+    }
+    let facts = [
+        ("deadline_ms", one.deadline_ms.is_some()),
+        ("idle_reclaim_ms", one.idle_reclaim_ms.is_some()),
+        ("max_jobs", one.max_jobs.is_some()),
+    ];
+    let given = facts.iter().find(|(_, given)| *given);
+    match (one.deed, given, one.fact) {
+        (BackendDeed::Facts, None, _) => {
+            place.clone().refuse("`facts` needs one: `deadline_ms`, `idle_reclaim_ms` or `max_jobs`")
+        }
+        (BackendDeed::Clear, _, None) => {
+            place.clone().refuse("`clear` needs its `fact`: `deadlineAt`, `idleReclaimMs` or `maxJobs`")
+        }
+        (BackendDeed::Facts, Some(_), None) | (_, None, None) => Ok(()),
+        (BackendDeed::Clear, None, Some(_)) => Ok(()),
+        (_, Some((key, _)), _) if one.deed != BackendDeed::Facts => {
+            place.key(key).refuse(format!("`{key}` is for `do = \"facts\"`"))
+        }
+        _ => place.key("fact").refuse("`fact` is for `do = \"clear\"`"),
+    }
+}
+
+fn check_net(one: &NetAt, place: &Place) -> Checked {
+    match (one.deed, one.ms) {
+        (NetDeed::Delay, None) => place.clone().refuse("`delay` needs its `ms`"),
+        (NetDeed::Delay, Some(ms)) if ms > LONGEST_MS => {
+            place.key("ms").refuse(format!("at most {LONGEST_MS}, which is thirty days"))
+        }
+        (NetDeed::Delay, Some(_)) | (_, None) => Ok(()),
+        (_, Some(_)) => place.key("ms").refuse("`ms` is for `do = \"delay\"`"),
+    }
 }
 
 /// A step that runs nothing changes the world, and expects nothing.
@@ -347,6 +449,13 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
             return here.key("start").refuse("counting begins at 1");
         }
     }
+    for (index, counts) in step.backend.iter().enumerate() {
+        let asked = [counts.hosts, counts.ever, counts.keys, counts.fenced];
+        if asked.iter().all(Option::is_none) {
+            let reason = "it asks for nothing: `hosts`, `ever`, `keys` or `fenced`";
+            return place.key("backend").index(index).refuse(reason);
+        }
+    }
     for name in step.starts.keys() {
         known_plugin(scenario, name, || place.key("starts").name(name))?;
     }
@@ -361,9 +470,28 @@ impl Step {
         Some(words.map(|words| words.iter().map(|word| words::expand(word, place)).collect()))
     }
 
+    /// Whether it has to do with the backend, which must then be there.
+    fn uses_backend(&self) -> bool {
+        let run = self.run.as_deref().unwrap_or_default();
+        self.backend_set.is_some()
+            || !self.backend_do.is_empty()
+            || !self.net.is_empty()
+            || !self.backend.is_empty()
+            || run.contains("host acquire")
+    }
+
     /// Whether it has to do with the repository, which must then be there.
     pub fn uses_repo(&self) -> bool {
         let named = |run: &String| words::placeholders(run).contains(&"repo");
         self.repo.is_some() || self.fetch_head.is_some() || self.run.as_ref().is_some_and(named)
+    }
+}
+
+impl Scenario {
+    /// Whether anything in it has to do with the backend.
+    pub fn uses_backend(&self) -> bool {
+        self.backend.is_some()
+            || self.faults.iter().any(|fault| fault.method().starts_with("host."))
+            || self.steps.iter().any(Step::uses_backend)
     }
 }

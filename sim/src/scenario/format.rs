@@ -8,6 +8,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::backend::{BackendAt, BackendTable, Counts, NetAt};
 use crate::fake::{Fault, Mode, PluginFile, PluginTable, Sig};
 
 /// A whole file.
@@ -37,6 +38,9 @@ pub struct Scenario {
     /// The plugins that are installed before the first step, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugins: BTreeMap<String, PluginTable>,
+    /// The backend behind the plugins that provide hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendTable>,
     /// What goes wrong in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -69,6 +73,31 @@ pub struct Step {
     /// What is done to the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<Repo>,
+    /// How the backend behaves from now on; what is left out stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend_set: Option<BackendTable>,
+    /// What happens to hosts at the backend, before the run or meanwhile.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub backend_do: Vec<BackendAt>,
+    /// What happens to the network between plugins and backend, before the run or meanwhile.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub net: Vec<NetAt>,
+    /// The power of mu's machine is cut and it starts again, before all else in this step.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reboot: bool,
+    /// Process ids are handed out from the first on again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recycle: bool,
     /// From this step on no fault takes effect in any plugin that starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calm: bool,
@@ -107,13 +136,13 @@ pub struct Step {
     /// mu panics at that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_at_call: Option<u64>,
-    /// mu is killed at its n-th operation on the disk, counted from 1: that one and all after it never reach the disk.
+    /// mu is killed at its n-th disk operation, counted from 1: neither this one nor a later one takes place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kill_at_disk: Option<u64>,
-    /// The power of mu's machine is cut at that call, and it starts again.
+    /// The power of mu's machine is cut at mu's n-th call to its operating system, and it starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_at_call: Option<u64>,
-    /// The power of mu's machine is cut at that operation on the disk, and it starts again.
+    /// The power is cut at mu's n-th disk operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_at_disk: Option<u64>,
     /// What the disk answers to mu at one of its operations.
@@ -166,6 +195,20 @@ pub struct Step {
     /// What the repository's `.git/FETCH_HEAD` holds somewhere; `absent`: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_head: Option<String>,
+    /// What stands in the backend's books.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub backend: Vec<Counts>,
+    /// How many rows mu's table of effects has; none when there is no database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<u32>,
+    /// The hosts that plugins provide, by name, and their states in mu's table of them; these and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<BTreeMap<String, RecordState>>,
     /// The database is sound, and from here on mu's rows and the machines behind the plugins agree.
     #[serde(default, skip_serializing_if = "is_default")]
     pub converged: bool,
@@ -204,6 +247,36 @@ impl DiskErrno {
         match self {
             DiskErrno::NoSpace => "ENOSPC",
             DiskErrno::Broken => "EIO",
+        }
+    }
+}
+
+/// The state of a host record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordState {
+    /// Its acquire has no outcome yet.
+    Acquiring,
+    /// It can be used.
+    Ready,
+    /// Its release has no outcome yet.
+    Releasing,
+    /// It is proved to exist no longer.
+    Lost,
+}
+
+impl RecordState {
+    /// All of them.
+    pub const ALL: [RecordState; 4] =
+        [RecordState::Acquiring, RecordState::Ready, RecordState::Releasing, RecordState::Lost];
+
+    /// Its name, in a scenario and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordState::Acquiring => "acquiring",
+            RecordState::Ready => "ready",
+            RecordState::Releasing => "releasing",
+            RecordState::Lost => "lost",
         }
     }
 }
