@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
-use crate::oracle::{Leak, Violation};
+use crate::oracle::{Excuses, Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::Digest;
@@ -159,7 +159,7 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
     }
     let traits = Traits::of(scenario);
-    let violations = world.judge(&traits.stubborn, traits.leak);
+    let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
     findings.extend(violations.into_iter().map(Finding::Violation));
     let marks = world.marks();
     let machine = world.machine();
@@ -199,6 +199,8 @@ struct Traits {
     leak: Leak,
     /// One leaves its group.
     escaping: bool,
+    /// What no mu could make good.
+    excuses: Excuses,
 }
 
 impl Traits {
@@ -239,6 +241,7 @@ impl Traits {
             stubborn: by_fault.chain(by_signal).cloned().collect(),
             leak: faults.iter().map(leaks).max().unwrap_or_default(),
             escaping: faults.iter().any(|one| escapes(&one.act)),
+            excuses: Excuses::of(scenario),
         }
     }
 }
@@ -297,7 +300,7 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         }
         world.unlock_db();
         if step.converged {
-            let texts = world.unconverged()?;
+            let texts = world.unconverged(Excuses::of(scenario))?;
             findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: index + 1, text }));
         }
     }

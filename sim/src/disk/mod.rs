@@ -218,6 +218,13 @@ impl Disk {
         Disk(Rc::new(inner))
     }
 
+    /// A copy of what a power loss would leave now.
+    pub fn durable(&self) -> Disk {
+        let copy = self.fork();
+        tree::lose_power(&copy.0.root);
+        copy
+    }
+
     /// The seed of all that SQLite draws on this disk.
     pub fn set_seed(&self, seed: u64) {
         self.0.seed.set(seed);

@@ -15,6 +15,7 @@ use std::time::Duration;
 use mu_core::os::Exit;
 
 use crate::fake::{Plan, PluginFile};
+use crate::oracle::Excuses;
 use crate::scenario::{Db, DiskError};
 
 pub use points::{Act, Deed, Mark, Marks, can_fail};
@@ -127,7 +128,7 @@ pub trait World {
     fn end_all(&mut self) -> Result<(), Cannot>;
     /// Why the database is not sound, or mu's rows and the machines behind the plugins do not agree; nothing when all is
     /// well.
-    fn unconverged(&mut self) -> Result<Vec<String>, Cannot>;
+    fn unconverged(&mut self, excuses: Excuses) -> Result<Vec<String>, Cannot>;
     /// Lets time pass.
     fn advance(&mut self, span: Duration);
     /// Steps the wall clock by so many milliseconds.

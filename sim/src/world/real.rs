@@ -21,7 +21,7 @@ use rusqlite::Connection;
 
 use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Run, World, method_of};
 use crate::fake::{Event, Kind, LogLine, Owner, Plan, PluginFile};
-use crate::oracle::{self, Leak, Ran, Violation};
+use crate::oracle::{self, Excuses, Leak, Ran, Violation};
 use crate::scenario::Db;
 
 /// Names this world in the environment of every process that it starts, so that they can be found again.
@@ -515,7 +515,7 @@ impl World for Real {
         Err(Cannot("not everybody on this machine is ours to kill".into()))
     }
 
-    fn unconverged(&mut self) -> Result<Vec<String>, Cannot> {
+    fn unconverged(&mut self, _: Excuses) -> Result<Vec<String>, Cannot> {
         Err(Cannot("nobody here knows of all machines behind the plugins".into()))
     }
 

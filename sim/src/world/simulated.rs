@@ -15,9 +15,13 @@ use super::{Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Run,
 use crate::disk::{Disk, Node, Owner};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
-use crate::oracle::{self, Leak, Observed, Ran, Violation};
+use crate::oracle::intent::Image;
+use crate::oracle::ledger::Books;
+use crate::oracle::rows::{Rows, databases};
+use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
+use crate::sim_os::Watch;
 use crate::trace::{Target, What};
 
 /// The user who runs mu.
@@ -64,6 +68,8 @@ pub struct Simulated {
     directed: bool,
     /// Processes outside the machine so far: none of them survives a loss of power.
     outsiders: Cell<u64>,
+    /// What was durable when effects were sent: the number of events before, and the disk.
+    sights: Rc<RefCell<Vec<(u64, Disk)>>>,
 }
 
 /// A program that takes the place of mu's command line.
@@ -75,7 +81,15 @@ impl Simulated {
         let disk = Disk::new();
         disk.set_seed(options.seed);
         let machine = Machine::with(options, disk);
-        programs::install_mu(&machine);
+        let sights: Rc<RefCell<Vec<(u64, Disk)>>> = Rc::default();
+        let (seen, remote, watched) = (Rc::clone(&sights), machine.remote(), machine.disk().clone());
+        programs::install_mu(
+            &machine,
+            Watch::new(move || {
+                let place = remote.machine().map_or(0, |machine| machine.event_count());
+                seen.borrow_mut().push((place, watched.durable()));
+            }),
+        );
         programs::install_shell(&machine);
         let disk = machine.disk();
         disk.put(Path::new(HOME), USER, 0o700, Node::Directory);
@@ -94,6 +108,7 @@ impl Simulated {
             director: Director::default(),
             directed: false,
             outsiders: Cell::new(0),
+            sights,
         }
     }
 
@@ -155,7 +170,7 @@ impl Simulated {
 
     /// Lets what is left come to its end, then asks every oracle. `stubborn` are plugins that are scripted to ignore
     /// the end of their stdin; `leak` says how far one is scripted to give away its environment.
-    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak) -> Vec<Violation> {
+    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak, excuses: Excuses) -> Vec<Violation> {
         let mut found = Vec::new();
         for started in 0..self.ran.len() {
             if let Err(report) = self.finish(started) {
@@ -167,6 +182,10 @@ impl Simulated {
         let _ = self.machine.run_until(self.machine.now() + AFTERMATH);
         let ran: Vec<Ran> = self.ran.iter().map(|one| self.ran(one)).collect();
         let files = self.machine.disk().files();
+        let (rows, books) = (self.rows(&self.machine.disk().fork()), self.books());
+        let sights = self.sights.take();
+        let image = |(place, disk): &(u64, Disk)| Image { place: *place as usize, rows: self.rows(disk) };
+        let images: Vec<Image> = sights.iter().map(image).collect();
         let events = self.machine.events();
         let observed = Observed {
             events: &events,
@@ -176,6 +195,10 @@ impl Simulated {
             canary: &self.canary,
             stubborn,
             leak,
+            images: &images,
+            rows: &rows,
+            books: &books,
+            excuses,
         };
         found.extend(oracle::check(&observed));
         found
@@ -193,15 +216,32 @@ impl Simulated {
         }
     }
 
-    /// Uses the database as another program would.
-    fn open_db(&self) -> Result<Connection, Cannot> {
-        self.open_db_on(self.machine.disk()).map_err(|error| Cannot(format!("{DB}: {error}")))
+    /// What mu has written down, as another program reads it from this disk. A database that cannot be read has nothing.
+    fn rows(&self, disk: &Disk) -> Rows {
+        let mut rows = Rows::default();
+        for path in databases(&disk.files()) {
+            let mut its = Rows::default();
+            if self.open_db_on(disk, &path).and_then(|db| its.read(&db)).is_ok() {
+                rows.add(its);
+            }
+        }
+        rows
     }
 
-    fn open_db_on(&self, disk: &Disk) -> rusqlite::Result<Connection> {
+    /// What truly happened at the backend.
+    fn books(&self) -> Books {
+        Books::default()
+    }
+
+    /// Uses the database as another program would.
+    fn open_db(&self) -> Result<Connection, Cannot> {
+        self.open_db_on(self.machine.disk(), Path::new(DB)).map_err(|error| Cannot(format!("{DB}: {error}")))
+    }
+
+    fn open_db_on(&self, disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
         let nth = self.outsiders.get();
         self.outsiders.set(nth + 1);
-        disk.open_db(Owner(LAST_OUTSIDER - nth), USER, Path::new(DB))
+        disk.open_db(Owner(LAST_OUTSIDER - nth), USER, path)
     }
 
     fn remove_db(&self) {
@@ -436,15 +476,21 @@ impl World for Simulated {
         Ok(())
     }
 
-    fn unconverged(&mut self) -> Result<Vec<String>, Cannot> {
+    fn unconverged(&mut self, excuses: Excuses) -> Result<Vec<String>, Cannot> {
         let mut found = Vec::new();
         // On a copy: who only looks leaves no trace.
         let disk = self.machine.disk().fork();
         if disk.facts(Path::new(DB)).is_ok()
-            && let Err(error) = self.open_db_on(&disk).and_then(|db| oracle::database::check(&db, &mut found))
+            && let Err(error) =
+                self.open_db_on(&disk, Path::new(DB)).and_then(|db| oracle::database::check(&db, &mut found))
         {
             found.push(format!("the database cannot be read: {error}"));
         }
+        let declares = |(name, one): (&String, &Rc<RefCell<Installed>>)| {
+            (name.clone(), one.borrow().plan.declaration.clone())
+        };
+        let declares: Vec<_> = self.plugins.iter().map(declares).collect();
+        found.extend(oracle::converged::check(&self.rows(&disk), &self.books(), &declares, excuses));
         Ok(found)
     }
 
