@@ -18,14 +18,19 @@ mod points;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
+use crate::backend::{BackendTable, NetAt, NetDeed};
 use crate::fake::PluginFile;
 use crate::scenario::{Db, DiskError, Scenario, Step};
 use crate::world::Marks;
 
 pub use points::{At, Point, Points, Sort, points};
 
-/// Milliseconds after which every plugin that means to end has ended, and every one that lands late has landed.
+/// Milliseconds after which every plugin that means to end has ended.
 const SETTLED_MS: u64 = 60_000;
+/// Milliseconds beyond which nobody waits: a run of the machine lasts thirty days at most.
+const LONGEST_MS: u64 = 8 * 86_400_000;
 /// Milliseconds within which a command without faults ends.
 const BOUND_MS: u64 = 1_000;
 
@@ -51,7 +56,7 @@ pub fn ended_at(scenario: &Scenario, point: &Point) -> Scenario {
     end(&mut steps[number - 1], &point.at);
     steps.extend(calm(scenario, &scenario.steps[..=last]));
     steps.extend(scenario.steps[first..].iter().filter_map(once_more));
-    steps.extend(convergence());
+    steps.extend(convergence(scenario));
     Scenario {
         title: format!("{}; {}", scenario.title, point.text()),
         real: false,
@@ -108,7 +113,9 @@ fn calm(scenario: &Scenario, before: &[Step]) -> Vec<Step> {
         calm: true,
         file: scenario.plugins.keys().map(|name| (name.clone(), PluginFile::default())).collect(),
         db: Some(Db::Restored),
-        advance_ms: Some(SETTLED_MS),
+        backend_set: scenario.uses_backend().then(calm_backend),
+        net: scenario.uses_backend().then_some(HEALED).into_iter().collect(),
+        advance_ms: Some(SETTLED_MS + landed_ms(scenario)),
         end_all: true,
         ..Step::default()
     }];
@@ -131,14 +138,69 @@ fn once_more(step: &Step) -> Option<Step> {
     (again != Step::default()).then_some(again)
 }
 
+/// All passes again between plugins and backend.
+const HEALED: NetAt = NetAt { deed: NetDeed::Heal, at_ms: 0, ms: None };
+
+/// A backend that does at once what it is asked for, and shows what is true.
+fn calm_backend() -> BackendTable {
+    BackendTable {
+        acquire_ms: Some(0),
+        release_ms: Some(0),
+        land_ms: Some(0),
+        lookup_lag_ms: Some(0),
+        fence: Some(true),
+        ..BackendTable::default()
+    }
+}
+
+/// Milliseconds after which whatever the backend has accepted has taken place.
+fn landed_ms(scenario: &Scenario) -> u64 {
+    let tables = scenario.steps.iter().filter_map(|step| step.backend_set.as_ref()).chain(&scenario.backend);
+    let of = |table: &BackendTable| -> u64 {
+        [table.acquire_ms, table.release_ms, table.land_ms].into_iter().flatten().sum()
+    };
+    tables.map(of).fold(0, u64::saturating_add).min(LONGEST_MS)
+}
+
+/// Milliseconds after which no acquire is in flight any more, by what providers declare.
+fn in_flight_ms(scenario: &Scenario) -> u64 {
+    let tables = scenario.steps.iter().flat_map(|step| step.plan.values()).chain(scenario.plugins.values());
+    let declared = tables.filter_map(|table| {
+        let host = toml::Value::from(table.host.clone()?);
+        u64::try_from(host.get("acquire")?.get("inFlightMs")?.as_integer()?).ok()
+    });
+    declared.max().unwrap_or(0).min(LONGEST_MS)
+}
+
+/// The hosts that are acquired anywhere.
+fn acquired(scenario: &Scenario) -> BTreeSet<&str> {
+    let runs = scenario.steps.iter().filter_map(|step| step.run.as_deref());
+    let host = |run: &'_ str| -> Option<&str> {
+        let mut words = run.split_whitespace().skip_while(|word| *word != "acquire").skip(1);
+        words.next().filter(|word| !word.starts_with('-'))
+    };
+    runs.filter_map(host).collect()
+}
+
 /// mu comes to a known state.
-fn convergence() -> Vec<Step> {
+fn convergence(scenario: &Scenario) -> Vec<Step> {
     let must = |run: &str| Step {
         run: Some(run.into()),
         exit: Some(0),
         within_ms: Some(BOUND_MS),
         ..Step::default()
     };
-    let steps = vec![must("mu plugin list --json"), Step { converged: true, ..must("mu host list --json") }];
+    let hosts = acquired(scenario);
+    let ask = |name: &&str| Step { run: Some(format!("mu host status {name} --json")), ..Step::default() };
+    let mut steps: Vec<Step> = Vec::new();
+    if !hosts.is_empty() {
+        // The first look stamps since when all is quiet, the second may act upon it.
+        steps.extend(hosts.iter().map(ask));
+        steps.push(Step { advance_ms: Some(1_000 + in_flight_ms(scenario)), ..Step::default() });
+        steps.extend(hosts.iter().map(ask));
+        steps.push(must("mu effect list --json"));
+    }
+    steps.push(must("mu plugin list --json"));
+    steps.push(Step { converged: true, ..must("mu host list --json") });
     steps
 }
