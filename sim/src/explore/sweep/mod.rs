@@ -175,11 +175,8 @@ fn in_flight_ms(scenario: &Scenario) -> u64 {
 /// The hosts that are acquired anywhere.
 fn acquired(scenario: &Scenario) -> BTreeSet<&str> {
     let runs = scenario.steps.iter().filter_map(|step| step.run.as_deref());
-    let host = |run: &'_ str| -> Option<&str> {
-        let mut words = run.split_whitespace().skip_while(|word| *word != "acquire").skip(1);
-        words.next().filter(|word| !word.starts_with('-'))
-    };
-    runs.filter_map(host).collect()
+    let words = runs.map(|run| run.split_whitespace().skip_while(|word| *word != "acquire").skip(1));
+    words.filter_map(|mut words| words.next().filter(|word| !word.starts_with('-'))).collect()
 }
 
 /// mu comes to a known state.
