@@ -44,10 +44,29 @@ impl Reply {
     }
 }
 
-/// An error reply of the given kind and message, with its LF.
-pub(crate) fn error_line(id: &Value, kind: &str, message: &str) -> Vec<u8> {
-    let data = format!(r#"{{"kind":{}}}"#, text(&Value::from(kind)));
-    ended(envelope(id, &error_member(message, Some(&data))))
+/// An error that is the plugin's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    /// Its kind, by its name on the wire.
+    pub kind: &'static str,
+    /// Why.
+    pub message: String,
+    /// What a person has to do.
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    /// Nothing has happened, and nothing ever will.
+    pub(crate) fn permanent(message: impl Into<String>) -> Failure {
+        Failure { kind: "permanent", message: message.into(), remedy: None }
+    }
+
+    /// The error reply, with its LF.
+    pub(crate) fn line(&self, id: &Value) -> Vec<u8> {
+        let mut data = Map::from_iter([("kind".to_owned(), Value::from(self.kind))]);
+        data.extend(self.remedy.iter().map(|remedy| ("remedy".to_owned(), Value::from(remedy.as_str()))));
+        ended(envelope(id, &error_member(&self.message, Some(&text(&Value::Object(data))))))
+    }
 }
 
 /// The pieces of a fault that is about bytes on stdout; `None` for every other fault. `secret` looks up an environment

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::backend;
+
 use super::rows::Rows;
 use super::{Observed, Violation};
 
@@ -47,6 +49,32 @@ pub struct Accepted {
     pub host: String,
     /// It has no machine yet, and will have one.
     pub coming: bool,
+}
+
+impl Books {
+    /// What of the backend's books counts here.
+    pub fn of(books: &backend::Books) -> Books {
+        let mut all = Books::default();
+        for (instance, ledger) in &books.ledgers {
+            all.machines.extend(ledger.machines.iter().map(|one| Machine {
+                instance: instance.clone(),
+                key: one.key.clone(),
+                host: one.host.clone(),
+                handles: one.handles.iter().map(|(_, handle)| handle.clone()).collect(),
+                made_ms: one.made_ms,
+                gone_ms: one.gone.as_ref().map(|(at, _)| *at),
+            }));
+            all.accepted.extend(ledger.accepted.iter().map(|one| Accepted {
+                instance: instance.clone(),
+                key: one.key.clone(),
+                host: one.host.clone(),
+                coming: one.outcome == backend::Outcome::Coming,
+            }));
+            let barred = ledger.fenced.iter().map(|(key, since)| (instance.clone(), key.clone(), *since));
+            all.barred.extend(barred);
+        }
+        all
+    }
 }
 
 impl Machine {

@@ -1,17 +1,20 @@
 //! The fake plugin as a program of the simulated machine: its [`PluginSys`] over [`Sys`].
 
 use std::cell::RefCell;
-use std::future::{Future, pending};
+use std::collections::BTreeMap;
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use mu_core::os::{Exit, Mono};
 
 use crate::fake::{self, Background, FORK_EVERY_MS, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
 use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGKILL, SIGPIPE, Sys};
+use crate::net::{Connection, Network};
 
 /// The name of the program that runs plugin `name`.
 pub fn program_name(name: &str) -> String {
@@ -26,7 +29,8 @@ pub struct Installed {
     pub heard: Vec<Vec<Vec<u8>>>,
     /// The faults that have taken effect.
     pub fired: Vec<String>,
-    /// What all of its processes have done: a start, a read that brought something, the moments before and after a write.
+    /// What all of its processes have done: a start, a read that brought something, the moments before and after a write, a
+    /// connection to the backend, a question to it, an answer from it.
     pub acts: Vec<&'static str>,
     /// At which of these, counted from 1, the process that comes to it is killed.
     pub ends_at: Option<usize>,
@@ -45,10 +49,16 @@ impl Installed {
     }
 }
 
-/// Makes plugin `name` executable.
-pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Installed>>) {
+/// Makes plugin `name` executable. It reaches its backend over the network.
+pub fn install_plugin(
+    machine: &Machine,
+    name: &str,
+    installed: Rc<RefCell<Installed>>,
+    network: &Rc<Network>,
+) {
+    let network = Rc::clone(network);
     machine.install(&program_name(name), move |sys| {
-        let installed = Rc::clone(&installed);
+        let (installed, network) = (Rc::clone(&installed), Rc::clone(&network));
         let (plan, start) = {
             let mut installed = installed.borrow_mut();
             installed.heard.push(Vec::new());
@@ -57,7 +67,7 @@ pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Insta
         async move {
             // As every program in Rust, the real executable among them, does at its start.
             let _ = sys.on_signal(SIGPIPE, Disposition::Ignore);
-            let mut sys = SimPlugin { sys, installed, start };
+            let mut sys = SimPlugin { sys, installed, start, network, calls: BTreeMap::new() };
             sys.act("start").await;
             Exit::Status(fake::run(&mut sys, &plan).await)
         }
@@ -69,6 +79,9 @@ struct SimPlugin {
     sys: Sys,
     installed: Rc<RefCell<Installed>>,
     start: usize,
+    network: Rc<Network>,
+    /// Its connections to the backend.
+    calls: BTreeMap<u32, Connection>,
 }
 
 fn mono(ms: u64) -> Mono {
@@ -109,8 +122,15 @@ fn helper(sys: Sys, mut process: Background) -> Pin<Box<dyn Future<Output = Exit
 }
 
 impl SimPlugin {
-    /// One more act, at which the process may be killed.
+    /// One more act, at which the process may be killed; then this does not return.
     async fn act(&self, what: &'static str) {
+        if self.ends_at(what) {
+            pending().await
+        }
+    }
+
+    /// One more act. Whether the process was killed at it.
+    fn ends_at(&self, what: &'static str) -> bool {
         let (nth, ends) = {
             let mut installed = self.installed.borrow_mut();
             installed.acts.push(what);
@@ -118,25 +138,61 @@ impl SimPlugin {
         };
         if ends {
             self.sys.fault(&format!("SIGKILL at act {nth} of the plugin, {what}"));
-            let _ = self.sys.raise(SIGKILL).await;
+            // It lives, so it is there.
+            let _ = self.sys.kill(self.sys.pid(), SIGKILL);
         }
+        ends
     }
 }
 
 impl PluginSys for SimPlugin {
-    async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
-        let read = match until {
-            None => self.sys.read(fd(Fd::Stdin), buf).await.map(Some),
-            Some(at) => self.sys.read_before(fd(Fd::Stdin), buf, mono(at)).await,
-        };
-        match read {
-            Ok(None) => return Read::Timeout,
-            _ => self.act("read").await,
+    async fn wait(&mut self, mut buf: Option<&mut [u8]>, until: Option<u64>) -> Read {
+        let mut timer = until.map(|at| self.sys.sleep_until(mono(at)));
+        let (sys, calls) = (&self.sys, &mut self.calls);
+        let came = poll_fn(|cx| {
+            if let Some(buf) = buf.as_deref_mut()
+                && let Poll::Ready(read) = sys.poll_read(fd(Fd::Stdin), cx, buf)
+            {
+                return Poll::Ready(match read {
+                    Ok(0) | Err(_) => Read::Eof,
+                    Ok(count) => Read::Data(count),
+                });
+            }
+            for (call, connection) in calls.iter_mut() {
+                if let Poll::Ready(heard) = connection.poll(cx) {
+                    return Poll::Ready(Read::Backend(*call, heard));
+                }
+            }
+            match &mut timer {
+                Some(timer) => Pin::new(timer).poll(cx).map(|()| Read::Timeout),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        match came {
+            Read::Timeout => {}
+            Read::Backend(..) => self.act("answer").await,
+            Read::Data(_) | Read::Eof => self.act("read").await,
         }
-        match read {
-            Ok(Some(count)) if count > 0 => Read::Data(count),
-            _ => Read::Eof,
+        came
+    }
+
+    fn dial(&mut self, call: u32) {
+        if !self.ends_at("dial") {
+            self.calls.insert(call, self.network.dial());
         }
+    }
+
+    fn send(&mut self, call: u32, bytes: &[u8]) {
+        if !self.ends_at("ask")
+            && let Some(connection) = self.calls.get_mut(&call)
+        {
+            connection.send(bytes);
+        }
+    }
+
+    fn hang_up(&mut self, call: u32) {
+        self.calls.remove(&call);
     }
 
     async fn stdin_ready(&mut self) {

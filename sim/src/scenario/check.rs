@@ -10,7 +10,7 @@ use super::format::{Db, Scenario, Step};
 use super::words::{self, WordsError};
 
 /// Names that a `run` line uses for something else than a plugin.
-const PLACES: [&str; 3] = ["dir", "db", "repo"];
+const PLACES: [&str; 4] = ["dir", "db", "repo", "key"];
 /// On real processes time really passes.
 const LONGEST_REAL_ADVANCE_MS: u64 = 60_000;
 /// Thirty days: no run of the simulated machine lasts longer.
@@ -464,7 +464,7 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
 
 impl Step {
     /// The arguments of `run`, `mu` the first of them. `place` gives the path for a placeholder: a plugin's name, `dir`,
-    /// `db` or `repo`. `None` for a step that runs nothing.
+    /// `db`, `repo` or `key`. `None` for a step that runs nothing.
     pub fn argv(&self, place: &dyn Fn(&str) -> String) -> Option<Result<Vec<String>, WordsError>> {
         let words = words::split(self.run.as_ref()?);
         Some(words.map(|words| words.iter().map(|word| words::expand(word, place)).collect()))
@@ -478,6 +478,11 @@ impl Step {
             || !self.net.is_empty()
             || !self.backend.is_empty()
             || run.contains("host acquire")
+    }
+
+    /// Whether its command line names the key of the open effect.
+    pub fn names_key(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| words::placeholders(run).contains(&"key"))
     }
 
     /// Whether it has to do with the repository, which must then be there.

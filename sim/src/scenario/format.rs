@@ -105,7 +105,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "is_default")]
     pub end_all: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
-    /// database file, `{repo}` a git repository.
+    /// database file, `{repo}` a git repository, `{key}` the key of the one open effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Variables beside those that mu has anyway; an empty value takes one away.

@@ -11,14 +11,17 @@ use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
 use super::points::Director;
-use super::{Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Run, World, method_of};
+use super::{
+    Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Rows, Run, World, method_of, rows,
+};
+use crate::backend::{BackendTable, Books, Control};
 use crate::disk::{Disk, Node, Owner};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
+use crate::net::Network;
 use crate::oracle::intent::Image;
-use crate::oracle::ledger::Books;
-use crate::oracle::rows::{Rows, databases};
-use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation};
+use crate::oracle::rows::databases;
+use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation, ledger};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
 use crate::sim_os::Watch;
@@ -63,6 +66,7 @@ pub struct Simulated {
     canary: String,
     lock: Option<Connection>,
     instead: Option<Instead>,
+    network: Rc<Network>,
     director: Director,
     /// Whether the disk asks the director.
     directed: bool,
@@ -91,6 +95,15 @@ impl Simulated {
             }),
         );
         programs::install_shell(&machine);
+        let network = Network::new(machine.remote());
+        machine.on_power_loss({
+            let network = Rc::downgrade(&network);
+            move || {
+                if let Some(network) = network.upgrade() {
+                    network.power_off();
+                }
+            }
+        });
         let disk = machine.disk();
         disk.put(Path::new(HOME), USER, 0o700, Node::Directory);
         disk.put(Path::new(PLUGINS), USER, 0o755, Node::Directory);
@@ -105,6 +118,7 @@ impl Simulated {
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
             instead: None,
+            network,
             director: Director::default(),
             directed: false,
             outsiders: Cell::new(0),
@@ -168,6 +182,11 @@ impl Simulated {
         &self.machine
     }
 
+    /// What the backend of the plugins has in its books now: the truth about every key and every machine.
+    pub fn backend(&self) -> Books {
+        self.network.books()
+    }
+
     /// Lets what is left come to its end, then asks every oracle. `stubborn` are plugins that are scripted to ignore
     /// the end of their stdin; `leak` says how far one is scripted to give away its environment.
     pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak, excuses: Excuses) -> Vec<Violation> {
@@ -182,9 +201,10 @@ impl Simulated {
         let _ = self.machine.run_until(self.machine.now() + AFTERMATH);
         let ran: Vec<Ran> = self.ran.iter().map(|one| self.ran(one)).collect();
         let files = self.machine.disk().files();
-        let (rows, books) = (self.rows(&self.machine.disk().fork()), self.books());
+        let rows = self.all_rows(&self.machine.disk().fork());
+        let books = ledger::Books::of(&self.network.books());
         let sights = self.sights.take();
-        let image = |(place, disk): &(u64, Disk)| Image { place: *place as usize, rows: self.rows(disk) };
+        let image = |(place, disk): &(u64, Disk)| Image { place: *place as usize, rows: self.all_rows(disk) };
         let images: Vec<Image> = sights.iter().map(image).collect();
         let events = self.machine.events();
         let observed = Observed {
@@ -217,20 +237,15 @@ impl Simulated {
     }
 
     /// What mu has written down, as another program reads it from this disk. A database that cannot be read has nothing.
-    fn rows(&self, disk: &Disk) -> Rows {
-        let mut rows = Rows::default();
+    fn all_rows(&self, disk: &Disk) -> oracle::rows::Rows {
+        let mut rows = oracle::rows::Rows::default();
         for path in databases(&disk.files()) {
-            let mut its = Rows::default();
+            let mut its = oracle::rows::Rows::default();
             if self.open_db_on(disk, &path).and_then(|db| its.read(&db)).is_ok() {
                 rows.add(its);
             }
         }
         rows
-    }
-
-    /// What truly happened at the backend.
-    fn books(&self) -> Books {
-        Books::default()
     }
 
     /// Uses the database as another program would.
@@ -324,7 +339,7 @@ impl World for Simulated {
             Some(installed) => installed.borrow_mut().plan = Rc::new(plan),
             None => {
                 let installed = Rc::new(RefCell::new(Installed::new(plan)));
-                programs::install_plugin(&self.machine, plugin, Rc::clone(&installed));
+                programs::install_plugin(&self.machine, plugin, Rc::clone(&installed), &self.network);
                 self.plugins.insert(plugin.to_owned(), installed);
             }
         }
@@ -398,6 +413,47 @@ impl World for Simulated {
         self.machine.disk().bytes(Path::new(FETCH_HEAD))
     }
 
+    fn set_backend(&mut self, table: &BackendTable) -> Result<(), Cannot> {
+        self.network.control(&Control::Set(table.clone()));
+        Ok(())
+    }
+
+    fn control(&mut self, control: &Control) -> Result<(), Cannot> {
+        self.network.control(control);
+        Ok(())
+    }
+
+    fn books(&self) -> Result<Books, Cannot> {
+        Ok(self.network.books())
+    }
+
+    fn rows(&self) -> Result<Rows, String> {
+        let copy = Disk::new();
+        for suffix in ["", "-wal"] {
+            let path = PathBuf::from(format!("{DB}{suffix}"));
+            if let Some(bytes) = self.machine.disk().bytes(&path) {
+                copy.put(&path, USER, 0o600, Node::Bytes);
+                copy.write_bytes(&path, &bytes);
+            } else if suffix.is_empty() {
+                return Ok(Rows::default());
+            }
+        }
+        let opened =
+            self.open_db_on(&copy, Path::new(DB)).and_then(|connection| rows::read(&connection));
+        opened.map_err(|error| format!("{DB}: {error}"))
+    }
+
+    fn reboot(&mut self) -> Result<(), Cannot> {
+        self.lock = None;
+        self.machine.power_cycle();
+        Ok(())
+    }
+
+    fn recycle(&mut self) -> Result<(), Cannot> {
+        self.machine.recycle_pids();
+        Ok(())
+    }
+
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
         let mut command = Command::new(run.argv.iter().map(String::as_str));
         command.exec.argv[0] = MU.into();
@@ -436,10 +492,18 @@ impl World for Simulated {
             });
         }
         for (after, change) in run.clocks.iter().copied() {
+            let network = Rc::clone(&self.network);
             self.machine.at(begun + after, move |machine| match change {
                 ClockChange::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
-                ClockChange::Suspend(span) => machine.suspend(span),
+                ClockChange::Suspend(span) => {
+                    machine.suspend(span);
+                    network.slept(span);
+                }
             });
+        }
+        for (after, control) in run.controls.iter().cloned() {
+            let network = Rc::clone(&self.network);
+            self.machine.at(begun + after, move |_| network.control(&control));
         }
         let heard = run.stdout_closed_after.is_none();
         let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
@@ -458,7 +522,12 @@ impl World for Simulated {
         let died = events
             .iter()
             .rev()
-            .find(|event| event.pid == one.started.pid && matches!(event.what, What::Exit(_)))
+            .find(|event| match event.what {
+                What::Exit(_) => event.pid == one.started.pid,
+                // Whoever ran then has ended then.
+                What::PowerOff => true,
+                _ => false,
+            })
             .map_or(0, |event| event.at);
         Ok(Outcome {
             exit,
@@ -486,11 +555,12 @@ impl World for Simulated {
         {
             found.push(format!("the database cannot be read: {error}"));
         }
+        let books = ledger::Books::of(&self.network.books());
         let declares = |(name, one): (&String, &Rc<RefCell<Installed>>)| {
             (name.clone(), one.borrow().plan.declaration.clone())
         };
         let declares: Vec<_> = self.plugins.iter().map(declares).collect();
-        found.extend(oracle::converged::check(&self.rows(&disk), &self.books(), &declares, excuses));
+        found.extend(oracle::converged::check(&self.all_rows(&disk), &books, &declares, excuses));
         Ok(found)
     }
 
