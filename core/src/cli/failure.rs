@@ -289,6 +289,7 @@ mod tests {
             reason: "is wrong".into(),
             remedy: "mend it".into(),
             said: said.map(str::to_owned),
+            other_instance: None,
         };
         Failure::start("box", &["/x/mu-plugin-box".into(), "a b".into()], &StartError::Refused(refusal))
     }

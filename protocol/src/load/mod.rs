@@ -68,7 +68,8 @@ pub fn load(
         }
     };
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
-    Err(LoadRefusal::new("LOAD-19", field, reason, remedy))
+    let other_instance = (was != is).then(|| is.clone());
+    Err(LoadRefusal { other_instance, ..LoadRefusal::new("LOAD-19", field, reason, remedy) })
 }
 
 /// LOAD-08 alone, for a plugin that runs already: whether it declares every seam that is needed now.
@@ -94,6 +95,8 @@ pub struct LoadRefusal {
     /// For LOAD-02 the first line of the error's `message`, at most 400 characters, control characters removed; not part
     /// of the text of the refusal.
     pub said: Option<String>,
+    /// For LOAD-19 the instance that is declared, when it is another one than that recorded.
+    pub other_instance: Option<String>,
 }
 
 impl LoadRefusal {
@@ -103,7 +106,14 @@ impl LoadRefusal {
         reason: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        LoadRefusal { rule, field: field.into(), reason: reason.into(), remedy: remedy.into(), said: None }
+        LoadRefusal {
+            rule,
+            field: field.into(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+            said: None,
+            other_instance: None,
+        }
     }
 
     /// LOAD-02, whatever the error holds.
