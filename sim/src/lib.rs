@@ -7,17 +7,20 @@
 //! - [`kernel`]: processes, groups, signals, pipes, clocks; [`disk`]: its filesystem and SQLite on it
 //! - [`sim_os`]: `mu_core::os::Os` on that machine
 //! - [`fake`]: the fake plugin and the catalogue of faults; [`programs`]: what can be executed there
+//! - [`backend`]: the machines behind the plugins; [`net`]: the network to them
 //! - [`trace`]: what happened; [`oracle`]: what must hold in every run
 //! - [`scenario`]: the file format; [`world`]: where one takes place, simulated or real; [`play`]: the two joined
 //! - [`explore`]: scenarios drawn from a seed
 //! - [`cli`]: the command line, `cargo sim`
 
+pub mod backend;
 pub mod cli;
 pub mod disk;
 pub mod executor;
 pub mod explore;
 pub mod fake;
 pub mod kernel;
+pub mod net;
 pub mod oracle;
 pub mod play;
 pub mod programs;

@@ -10,6 +10,7 @@ use mu_core::invocation::{Invocation, Start};
 use mu_core::os::{Exit, Os};
 use serde_json::Value;
 
+use crate::backend::Control;
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
 use crate::oracle::{Leak, Violation};
@@ -252,6 +253,11 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
     if scenario.steps.iter().any(Step::uses_repo) {
         world.make_repo()?;
     }
+    if scenario.uses_backend() {
+        world.set_backend(&scenario.backend.clone().unwrap_or_default())?;
+    }
+    let mut missed = 0;
+    let mut standing: Vec<(usize, &Step)> = Vec::new();
     let mut plugins = scenario.plugins.clone();
     let mut faults: &[Fault] = &scenario.faults;
     let mut findings = Vec::new();
@@ -267,7 +273,17 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
             world.set_plan(name, plan(name, &plugins[name], faults)?)?;
         }
         change(step, world)?;
-        if let Some(argv) = step.argv(&|what| world.place(what)) {
+        let key = step.names_key().then(|| open_key(world)).transpose();
+        let key = key.unwrap_or_else(|text| {
+            findings.push(Finding::Expectation { step: index + 1, text });
+            None
+        });
+        let place = |what: &str| match what {
+            "key" => key.clone().unwrap_or_else(|| "no-open-effect".to_owned()),
+            what => world.place(what),
+        };
+        standing.extend(step.expects_state().then_some((index + 1, step)));
+        if let Some(argv) = step.argv(&place) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
             let started = world.start(&run(step, argv))?;
@@ -283,6 +299,16 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
                 Err(report) => vec![report.replace('\n', "; ")],
             };
             findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: one.number, text }));
+        }
+        for (number, step) in standing.drain(..) {
+            let texts = state_differences(step, world)?;
+            findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: number, text }));
+        }
+        if scenario.uses_backend() {
+            let all = world.books()?.missed;
+            let new = all.iter().skip(missed).cloned();
+            findings.extend(new.map(|text| Finding::Expectation { step: index + 1, text }));
+            missed = all.len();
         }
         world.unlock_db();
     }
@@ -305,7 +331,50 @@ fn plan(name: &str, table: &PluginTable, faults: &[Fault]) -> Result<Plan, Canno
     Plan::new(name, table, faults, &SCHEMA).map_err(|error| Cannot(error.to_string()))
 }
 
+/// The key of the one open effect, for a command line.
+fn open_key(world: &impl World) -> Result<String, String> {
+    let mut keys = world.rows()?.effects;
+    match (keys.pop(), keys.len()) {
+        (Some(key), 0) => Ok(key),
+        (None, _) => Err("`{key}` stands for the one open effect, and there is none".to_owned()),
+        (Some(_), more) => {
+            Err(format!("`{{key}}` stands for the one open effect, and there are {}", more + 1))
+        }
+    }
+}
+
+/// Where the books of the backend and mu's tables differ from what the step expects.
+fn state_differences(step: &Step, world: &impl World) -> Result<Vec<String>, Cannot> {
+    let mut all = Vec::new();
+    if !step.backend.is_empty() {
+        let books = world.books()?;
+        all.extend(step.backend.iter().flat_map(|counts| books.mismatches(counts)));
+    }
+    if step.effects.is_some() || step.records.is_some() {
+        match world.rows() {
+            Ok(rows) => all.extend(step.row_mismatches(&rows.effects, &rows.records)),
+            Err(reason) => all.push(reason),
+        }
+    }
+    Ok(all)
+}
+
+/// What happens at the backend and on the way to it in this step, and when after its start.
+fn controls(step: &Step) -> impl Iterator<Item = (u64, Control)> {
+    let deeds = step.backend_do.iter().map(|one| (one.at_ms, Control::Do(one.clone())));
+    deeds.chain(step.net.iter().map(|one| (one.at_ms, Control::Net(one.clone()))))
+}
+
 fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
+    if step.reboot {
+        world.reboot()?;
+    }
+    if step.recycle {
+        world.recycle()?;
+    }
+    if let Some(table) = &step.backend_set {
+        world.control(&Control::Set(table.clone()))?;
+    }
     for (name, file) in &step.file {
         world.install(name, file)?;
     }
@@ -321,7 +390,13 @@ fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     if let Some(ms) = step.advance_ms {
         world.advance(Duration::from_millis(ms));
     }
-    step.wall_step_ms.map_or(Ok(()), |ms| world.step_wall(ms))
+    if let Some(ms) = step.wall_step_ms {
+        world.step_wall(ms)?;
+    }
+    for (_, control) in controls(step).filter(|(at_ms, _)| *at_ms == 0) {
+        world.control(&control)?;
+    }
+    Ok(())
 }
 
 fn run(step: &Step, argv: Vec<String>) -> Run {
@@ -331,6 +406,7 @@ fn run(step: &Step, argv: Vec<String>) -> Run {
         env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
         clocks: step.world.iter().map(|one| (ms(one.at_ms), clock_change(one))).collect(),
+        controls: controls(step).filter(|(at_ms, _)| *at_ms > 0).map(|(at, what)| (ms(at), what)).collect(),
         at_call: step.kill_at_call.map(AtCall::Kill).or(step.panic_at_call.map(AtCall::Panic)),
         stdout_closed_after: step.stdout_closed.then_some(0),
     }

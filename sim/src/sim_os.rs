@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use mu_core::os::{
-    Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
+    BootTime, Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
 };
 use nix::errno::Errno;
 use rusqlite::Connection;
@@ -85,6 +85,11 @@ impl Os for SimOs {
         self.sys("wall").wall()
     }
 
+    fn boot(&self) -> BootTime {
+        let sys = self.sys("boot");
+        BootTime { boot: sys.boot_text(), since: sys.boottime() }
+    }
+
     fn sleep_until(&self, at: Mono) -> Sleep {
         self.sys("sleep_until").sleep_until(at)
     }
@@ -101,11 +106,16 @@ impl Os for SimOs {
         let spawn = Spawn { exec, group: Group::Own, fds: &fds, cwd: None, defaults: &[SIGPIPE] };
         let Spawned { pid, pipes } = sys.spawn(&spawn)?;
         let [stdin, stdout, stderr] = pipes[..] else { unreachable!("three pipes were asked for") };
-        Ok(SimChild { sys: self.sys.clone(), pid, stdin: Some(stdin), stdout, stderr })
+        let identity = sys.identity(pid).expect("a child that was just started is known");
+        Ok(SimChild { sys: self.sys.clone(), pid, identity, stdin: Some(stdin), stdout, stderr })
     }
 
     fn identify(&self, pid: Pid) -> Option<ProcessId> {
         self.sys("identify").identify(pid)
+    }
+
+    fn group_alive(&self, leader: &ProcessId) -> bool {
+        self.sys("group_alive").group_alive(leader)
     }
 
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
@@ -172,6 +182,7 @@ impl Os for SimOs {
 pub struct SimChild {
     sys: Sys,
     pid: Pid,
+    identity: ProcessId,
     /// Absent once closed.
     stdin: Option<Fd>,
     stdout: Fd,
@@ -188,6 +199,10 @@ impl SimChild {
 impl Child for SimChild {
     fn pid(&self) -> Pid {
         self.pid
+    }
+
+    fn identity(&self) -> &ProcessId {
+        &self.identity
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

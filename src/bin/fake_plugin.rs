@@ -12,14 +12,17 @@ use std::future::{Future, ready};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use mu_sim::fake::{
-    self, Background, Event, FORK_EVERY_MS, Fd, Group, LogLine, Note, Plan, PluginSys, Read, Sig, Until,
+    self, Background, Event, FORK_EVERY_MS, Fd, Group, Heard, LogLine, Note, Plan, PluginSys, Read, Sig,
+    Until,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -28,6 +31,9 @@ use nix::unistd::{self, ForkResult, Pid};
 
 /// No process of a fake plugin outlives this, whatever its faults say: a test run must leave nothing behind for long.
 const SAFETY_ALARM_S: u32 = 120;
+
+/// How long one write to the backend may take.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     unistd::alarm::set(SAFETY_ALARM_S);
@@ -65,6 +71,38 @@ struct Real {
     log: Option<File>,
     /// By descriptor number.
     closed: [bool; 3],
+    /// The socket of the backend.
+    backend: Option<PathBuf>,
+    calls: Vec<Call>,
+}
+
+/// A connection to the backend.
+struct Call {
+    number: u32,
+    /// Absent once it is lost.
+    stream: Option<UnixStream>,
+    inbox: Vec<u8>,
+    /// Why it was lost, until that was told.
+    lost: Option<String>,
+}
+
+impl Call {
+    /// Reads what has come; there is something.
+    fn read(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let mut buffer = [0; 16 << 10];
+        match stream.read(&mut buffer) {
+            Ok(0) => self.lose(&io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => self.inbox.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => self.lose(&error),
+        }
+    }
+
+    fn lose(&mut self, error: &io::Error) {
+        self.stream = None;
+        self.lost = Some(format!("the connection to the backend is no more: {error}"));
+    }
 }
 
 impl Real {
@@ -83,7 +121,8 @@ impl Real {
         } else {
             None
         };
-        let real = Real { parent, start, log, closed: [false; 3] };
+        let real =
+            Real { parent, start, log, closed: [false; 3], backend: plan.backend.clone(), calls: Vec::new() };
         real.log_signals();
         let text = |text: OsString| text.to_string_lossy().into_owned();
         let env = std::env::vars_os().map(|(name, _)| text(name)).collect();
@@ -118,6 +157,19 @@ impl Real {
         Ok(unsafe { BorrowedFd::borrow_raw(fd.number()) })
     }
 
+    /// The next that has come over a connection to the backend.
+    fn take_heard(&mut self) -> Option<(u32, Heard)> {
+        self.calls.iter_mut().find_map(|call| {
+            if let Some(end) = call.inbox.iter().position(|byte| *byte == b'\n') {
+                let rest = call.inbox.split_off(end + 1);
+                let mut line = std::mem::replace(&mut call.inbox, rest);
+                line.pop();
+                return Some((call.number, Heard::Line(line)));
+            }
+            Some((call.number, Heard::Lost(call.lost.take()?)))
+        })
+    }
+
     /// Whether stdin is readable or at its end before the clock shows `until`.
     fn wait_for_stdin(&self, until: Option<u64>) -> bool {
         let stdin = self.fd(Fd::Stdin).ok();
@@ -125,16 +177,18 @@ impl Real {
             let mut fds: Vec<PollFd> =
                 stdin.iter().map(|stdin| PollFd::new(stdin.as_fd(), PollFlags::POLLIN)).collect();
             let left = until.map(|until| until.saturating_sub(clock_ms()));
-            let timeout = left.map_or(PollTimeout::NONE, |ms| {
-                PollTimeout::try_from(ms.min(60_000)).unwrap_or(PollTimeout::MAX)
-            });
-            match poll(&mut fds, timeout) {
+            match poll(&mut fds, timeout(left)) {
                 Ok(n) if n > 0 => return true,
                 Ok(_) | Err(Errno::EINTR) if until.is_none_or(|until| clock_ms() < until) => {}
                 _ => return false,
             }
         }
     }
+}
+
+/// So many milliseconds for `poll`, or for ever.
+fn timeout(left: Option<u64>) -> PollTimeout {
+    left.map_or(PollTimeout::NONE, |ms| PollTimeout::try_from(ms.min(60_000)).unwrap_or(PollTimeout::MAX))
 }
 
 fn beside(argv0: &OsString, suffix: &str) -> PathBuf {
@@ -185,18 +239,75 @@ fn nix_signal(sig: Sig) -> Signal {
 }
 
 impl PluginSys for Real {
-    fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> impl Future<Output = Read> {
+    fn wait(&mut self, mut buf: Option<&mut [u8]>, until: Option<u64>) -> impl Future<Output = Read> {
         ready(loop {
-            if !self.wait_for_stdin(until) {
-                break Read::Timeout;
+            if let Some((call, heard)) = self.take_heard() {
+                break Read::Backend(call, heard);
             }
-            match self.fd(Fd::Stdin).map(|stdin| unistd::read(stdin, buf)) {
-                Ok(Ok(0)) | Err(_) => break Read::Eof,
-                Ok(Ok(n)) => break Read::Data(n),
-                Ok(Err(Errno::EINTR | Errno::EAGAIN)) => {}
-                Ok(Err(_)) => break Read::Eof,
+            let stdin = buf.as_ref().and_then(|_| self.fd(Fd::Stdin).ok());
+            if buf.is_some() && stdin.is_none() {
+                break Read::Eof;
+            }
+            let lines = self.calls.iter().filter_map(|call| Some((call.number, call.stream.as_ref()?)));
+            let lines: Vec<(u32, &UnixStream)> = lines.collect();
+            let mut fds: Vec<PollFd> =
+                stdin.iter().map(|stdin| PollFd::new(stdin.as_fd(), PollFlags::POLLIN)).collect();
+            fds.extend(lines.iter().map(|(_, stream)| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
+            let left = until.map(|until| until.saturating_sub(clock_ms()));
+            match poll(&mut fds, timeout(left)) {
+                Ok(0) | Err(Errno::EINTR) if until.is_none_or(|until| clock_ms() < until) => continue,
+                Ok(n) if n > 0 => {}
+                _ => break Read::Timeout,
+            }
+            let is_ready = |fd: &PollFd| fd.any().unwrap_or(false);
+            let (of_stdin, of_lines) = fds.split_at(stdin.iter().len());
+            let spoken = lines.iter().zip(of_lines).filter(|(_, fd)| is_ready(fd));
+            let spoken: Vec<u32> = spoken.map(|((number, _), _)| *number).collect();
+            if let (Some(stdin), Some(buf), [fd]) = (stdin, buf.as_deref_mut(), of_stdin)
+                && is_ready(fd)
+            {
+                match unistd::read(stdin, buf) {
+                    Ok(0) => break Read::Eof,
+                    Ok(n) => break Read::Data(n),
+                    Err(Errno::EINTR | Errno::EAGAIN) => {}
+                    Err(_) => break Read::Eof,
+                }
+            }
+            for call in self.calls.iter_mut().filter(|call| spoken.contains(&call.number)) {
+                call.read();
             }
         })
+    }
+
+    fn dial(&mut self, call: u32) {
+        let stream = match &self.backend {
+            Some(path) => UnixStream::connect(path),
+            None => Err(io::ErrorKind::ConnectionRefused.into()),
+        };
+        let mut call = Call { number: call, stream: None, inbox: Vec::new(), lost: None };
+        match stream {
+            Ok(stream) => {
+                // A line that nobody takes must not hold the plugin.
+                let _ = stream.set_write_timeout(Some(WRITE_TIMEOUT));
+                call.stream = Some(stream);
+            }
+            Err(error) => call.lost = Some(error.to_string()),
+        }
+        self.calls.push(call);
+    }
+
+    fn send(&mut self, call: u32, bytes: &[u8]) {
+        let call = self.calls.iter_mut().find(|one| one.number == call);
+        if let Some(call) = call
+            && let Some(stream) = &mut call.stream
+            && let Err(error) = stream.write_all(bytes)
+        {
+            call.lose(&error);
+        }
+    }
+
+    fn hang_up(&mut self, call: u32) {
+        self.calls.retain(|one| one.number != call);
     }
 
     fn stdin_ready(&mut self) -> impl Future<Output = ()> {

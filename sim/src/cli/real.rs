@@ -1,4 +1,4 @@
-//! Scenarios on real processes: the real `mu` and the real fake plugin, built first.
+//! Scenarios on real processes: the real `mu`, the real fake plugin and its real backend, built first.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
@@ -52,25 +52,29 @@ fn play(item: &Item, scenario: &Scenario, executables: &Executables) -> Result<O
     }
 }
 
-/// Builds both programs in the profile of this one; they come to lie beside it.
+/// Builds the programs in the profile of this one; they come to lie beside it.
 fn build(root: &Path) -> Result<Executables, Failure> {
     let own = worker::own_program()?;
     let folder = own.parent().unwrap_or(Path::new("/"));
     let mut command = super::cargo(root);
     command.args(["build", "--quiet", "--features", "sim"]);
-    command.args(["--bin", "mu", "--bin", "mu-fake-plugin"]);
+    command.args(["--bin", "mu", "--bin", "mu-fake-plugin", "--bin", "mu-fake-backend"]);
     match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
         Some(profile) => drop(command.args(["--profile", profile])),
     }
-    tell("building mu and mu-fake-plugin\n");
+    tell("building mu, mu-fake-plugin and mu-fake-backend\n");
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => return Err(Failure::Broken(format!("mu and mu-fake-plugin were not built: {status}"))),
-        Err(error) => return Err(Failure::broken("cargo, to build mu and mu-fake-plugin", error)),
+        Ok(status) => return Err(Failure::Broken(format!("mu and its fakes were not built: {status}"))),
+        Err(error) => return Err(Failure::broken("cargo, to build mu and its fakes", error)),
     }
-    let executables = Executables { mu: folder.join("mu"), plugin: folder.join("mu-fake-plugin") };
-    for built in [&executables.mu, &executables.plugin] {
+    let executables = Executables {
+        mu: folder.join("mu"),
+        plugin: folder.join("mu-fake-plugin"),
+        backend: folder.join("mu-fake-backend"),
+    };
+    for built in [&executables.mu, &executables.plugin, &executables.backend] {
         if !built.is_file() {
             return Err(Failure::Broken(format!("{}: it was built, and is not there", built.display())));
         }

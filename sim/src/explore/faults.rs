@@ -51,7 +51,9 @@ pub(super) fn draw(
         }
         if stream.chance(1, 2) {
             let usual = fault.clone();
-            fault.when = Some(one_of(stream, entry.moments));
+            let moments: Vec<_> =
+                entry.moments.iter().copied().filter(|when| !when.is_of_an_effect()).collect();
+            fault.when = Some(one_of(stream, &moments));
             fault.on = first.map(str::to_owned).filter(|_| fault.moment().is_of_a_request());
             if fault.check().is_err() {
                 fault = usual;

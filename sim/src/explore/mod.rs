@@ -50,6 +50,7 @@ pub fn draw(seed: u64) -> Scenario {
         why_not_real: (!real)
             .then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
         plugins,
+        backend: None,
         faults,
         steps,
     }

@@ -13,9 +13,11 @@ use serde_json::Value;
 use super::Plan;
 use super::catalogue::{Act, When};
 use super::faults::Fault;
-use super::lines::{self, Piece, Reply};
+use super::host::{self, DIAL_MS, Outcome, PING_MS, SILENCE_MS, Said, Silence};
+use super::lines::{self, Failure, Piece, Reply};
 use super::link;
-use super::sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
+use super::sys::{Background, Fd, Group, Heard, Note, PluginSys, Read, Sig, Until};
+use crate::backend::{Answer as Told, Request};
 
 /// One write of a flood.
 const CHUNK: usize = 64 << 10;
@@ -37,6 +39,8 @@ pub async fn run<S: PluginSys>(sys: &mut S, plan: &Plan) -> i32 {
         behind: Vec::new(),
         on_cancel: Vec::new(),
         held: Vec::new(),
+        asked: Vec::new(),
+        calls: 0,
         seen: BTreeMap::new(),
         last: Reply { id: Value::from(1), result: plan.declaration.clone(), timeout_at: 0 },
         reading: true,
@@ -70,8 +74,55 @@ enum Step {
     Behind,
     /// A file is written.
     File(PathBuf, Vec<u8>),
+    /// The backend is asked; the steps that follow wait until it is known what comes of it.
+    Ask(Box<Asking>),
+    /// A call of the link that the backend has let pass is carried out.
+    Work(Box<Call>),
     /// A request is answered.
     Answer(Box<Answer>),
+}
+
+/// What the backend is to be asked.
+#[derive(Debug)]
+struct Asking {
+    line: Vec<u8>,
+    silence: Silence,
+}
+
+/// A request of the link.
+#[derive(Debug)]
+struct Call {
+    method: String,
+    nth: u32,
+    id: Value,
+    params: Value,
+    /// Why it is not carried out.
+    failure: Option<Failure>,
+}
+
+/// A question on its way to the backend or back.
+struct Asked {
+    /// The number of its connection.
+    call: u32,
+    /// The request that it is for.
+    id: Option<Value>,
+    asking: Box<Asking>,
+    /// When the connection was begun.
+    since: u64,
+    /// When something was heard last, and when a sign of life is asked for next; `None` until the connection stands.
+    heard: Option<(u64, u64)>,
+    /// What follows.
+    steps: VecDeque<Step>,
+}
+
+impl Asked {
+    /// When something is to be done about it.
+    fn due(&self) -> u64 {
+        match self.heard {
+            None => self.since + DIAL_MS,
+            Some((heard, ping)) => ping.min(heard + SILENCE_MS),
+        }
+    }
 }
 
 /// A request that was read and not yet answered.
@@ -82,8 +133,8 @@ struct Answer {
     reply: Reply,
     /// The file that is written first, so that the reply is true.
     fetch_head: Option<(PathBuf, Vec<u8>)>,
-    /// Why the method is not served, instead of a result.
-    refusal: Option<String>,
+    /// The error that is answered instead of the result.
+    failure: Option<Failure>,
 }
 
 /// Steps that wait for their time.
@@ -111,6 +162,10 @@ struct Process<'a, S> {
     on_cancel: Vec<(Value, Vec<Step>)>,
     /// What goes out when stdin ends.
     held: Vec<u8>,
+    /// Questions to the backend that have come to no end.
+    asked: Vec<Asked>,
+    /// How many connections to the backend there have been.
+    calls: u32,
     /// How many requests of each method came.
     seen: BTreeMap<String, u32>,
     /// The sound reply to the last request, for faults that no request calls for.
@@ -131,16 +186,16 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let mut buf = vec![0; READ];
         loop {
             self.run_due().await?;
-            let next = self.queue.iter().map(|due| due.at).min();
-            if !self.reading {
-                self.sys.sleep_until(next).await;
-                continue;
-            }
-            match self.sys.read_stdin(&mut buf, next).await {
+            self.lose_patience().await?;
+            let due = self.queue.iter().map(|due| due.at);
+            let next = due.chain(self.asked.iter().map(Asked::due)).min();
+            let into = self.reading.then_some(&mut buf[..]);
+            match self.sys.wait(into, next).await {
                 Read::Data(n) => {
                     self.unfinished.extend_from_slice(&buf[..n]);
                     self.handle_lines().await?;
                 }
+                Read::Backend(call, heard) => self.hear(call, heard).await?,
                 Read::Timeout => {}
                 Read::Eof => return self.end().await,
             }
@@ -152,6 +207,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
         self.sys.note(Note::Eof { unfinished: self.unfinished.len() });
         self.queue.retain(|due| due.firm);
         self.behind.clear();
+        self.hang_up(|_| true);
         let held = std::mem::take(&mut self.held);
         self.write(Fd::Stdout, &held).await;
         self.moment(When::OnEof).await?;
@@ -196,6 +252,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let stays = |due: &Due| due.firm || due.id.as_ref() != Some(id);
         self.queue.retain(stays);
         self.behind.retain(stays);
+        self.hang_up(|asked| asked.id.as_ref() == Some(id));
         match self.on_cancel.iter().position(|(its, _)| its == id) {
             Some(index) => {
                 let (id, steps) = self.on_cancel.remove(index);
@@ -209,32 +266,178 @@ impl<'a, S: PluginSys> Process<'a, S> {
     async fn take(&mut self, method: &str, id: &Value, params: &Value) -> Flow {
         let nth = *self.seen.entry(method.to_owned()).and_modify(|n| *n += 1).or_insert(1);
         let now = self.sys.now_ms();
-        let work = match method {
-            "initialize" => Some(link::Work::at_once(self.plan.declaration.clone())),
-            method => link::work(self.plan, method, params),
+        let call =
+            Call { method: method.to_owned(), nth, id: id.clone(), params: params.clone(), failure: None };
+        let question = host::question(self.plan, method, params);
+        let is_host = method.starts_with("host.");
+        // What the backend will say is not known yet.
+        let rest = if is_host { Vec::new() } else { self.work(&call, now) };
+        let timeout_at = now + link::timeout(params);
+        let reply = match rest.last() {
+            Some(Step::Answer(answer)) => answer.reply.clone(),
+            _ => Reply { id: id.clone(), result: Value::Null, timeout_at },
         };
-        let refusal = work.is_none().then(|| format!("the fake plugin does not serve {method}"));
-        let work = work.unwrap_or_else(|| link::Work::at_once(Value::Null));
-        let reply = Reply { id: id.clone(), result: work.result, timeout_at: now + link::timeout(params) };
         self.last = reply.clone();
         let on_cancel = self.steps_of(&self.at(When::OnCancel, method, nth), &reply);
         if !on_cancel.is_empty() {
             self.on_cancel.push((id.clone(), on_cancel));
         }
         let mut steps = self.steps_of(&self.at(When::BeforeReply, method, nth), &reply);
+        steps.extend(match (question, is_host) {
+            (None, false) => rest,
+            (None, true) => vec![answered(call, reply, Err(Failure::permanent("no such call of a host")))],
+            (Some(Err(failure)), false) => vec![answered(call, reply, Err(failure))],
+            (Some(Ok((question, silence))), false) => {
+                vec![self.ask(question, silence), Step::Work(Box::new(call))]
+            }
+            (Some(question), true) => self.effect(call, reply, question),
+        });
+        self.perform(Some(id), steps.into()).await
+    }
+
+    /// The work of a call of the link that begins now, and its answer.
+    fn work(&self, call: &Call, now: u64) -> Vec<Step> {
+        let work = match call.method.as_str() {
+            "initialize" => Some(link::Work::at_once(self.plan.declaration.clone())),
+            method => link::work(self.plan, method, &call.params),
+        };
+        let unserved = || Failure::permanent(format!("the fake plugin does not serve {}", call.method));
+        let failure = call.failure.clone().or_else(|| work.is_none().then(unserved));
+        let work = match (work, &call.failure) {
+            (Some(work), None) => work,
+            _ => link::Work::at_once(Value::Null),
+        };
+        let timeout_at = now + link::timeout(&call.params);
+        let reply = Reply { id: call.id.clone(), result: work.result, timeout_at };
+        let mut steps = Vec::new();
         for (at, path, bytes) in work.files {
             steps.extend([Step::Until { at: now + at, firm: false }, Step::File(path, bytes)]);
         }
         steps.push(Step::Until { at: now.saturating_add(work.takes), firm: false });
-        let method = method.to_owned();
         steps.push(Step::Answer(Box::new(Answer {
-            method,
-            nth,
+            method: call.method.clone(),
+            nth: call.nth,
             reply,
             fetch_head: work.fetch_head,
-            refusal,
+            failure,
         })));
-        self.perform(Some(id), steps.into()).await
+        steps
+    }
+
+    /// The steps of a request of a host: what comes before its question, the question, what comes after it, the answer.
+    fn effect(
+        &self,
+        call: Call,
+        reply: Reply,
+        question: Result<(crate::backend::Question, Silence), Failure>,
+    ) -> Vec<Step> {
+        let at = |when| self.at(when, &call.method, call.nth);
+        let (before, after) = (at(When::BeforeEffect), at(When::AfterEffect));
+        let mut steps = self.steps_of(&before, &reply);
+        if before.iter().any(|fault| fault.act.is_an_answer()) {
+            return steps;
+        }
+        let invents = at(When::Instead).iter().any(|fault| fault.act.asks_nobody());
+        let said = match question {
+            Err(failure) => Err(failure),
+            Ok(_) if invents => Ok(Value::Null),
+            Ok((question, silence)) => {
+                steps.push(self.ask(question, silence));
+                Ok(Value::Null)
+            }
+        };
+        steps.extend(self.steps_of(&after, &reply));
+        if !after.iter().any(|fault| fault.act.is_an_answer()) {
+            steps.push(answered(call, reply, said));
+        }
+        steps
+    }
+
+    fn ask(&self, question: crate::backend::Question, silence: Silence) -> Step {
+        let instance = self.plan.declaration["instance"].as_str().unwrap_or_default().to_owned();
+        Step::Ask(Box::new(Asking { line: Request::Ask { instance, question }.line(), silence }))
+    }
+
+    /// Something came over a connection to the backend.
+    async fn hear(&mut self, call: u32, heard: Heard) -> Flow {
+        let Some(index) = self.asked.iter().position(|asked| asked.call == call) else { return Ok(()) };
+        let now = self.sys.now_ms();
+        let asked = &mut self.asked[index];
+        match (heard, asked.heard) {
+            (Heard::Line(line), None) if line.is_empty() => {
+                asked.heard = Some((now, now + PING_MS));
+                self.sys.send(call, &asked.asking.line);
+                Ok(())
+            }
+            (Heard::Line(line), Some((_, ping))) if line.is_empty() => {
+                asked.heard = Some((now, ping));
+                Ok(())
+            }
+            (Heard::Line(line), Some(_)) => match Told::read(&line) {
+                Some(told) => self.resolve(index, Outcome::Answered(told)).await,
+                None => self.resolve(index, Outcome::Unanswered("the backend talks nonsense".into())).await,
+            },
+            (Heard::Line(_), None) => {
+                self.resolve(index, Outcome::NotAsked("the backend talks nonsense".into())).await
+            }
+            (Heard::Lost(reason), None) => self.resolve(index, Outcome::NotAsked(reason)).await,
+            (Heard::Lost(reason), Some(_)) => self.resolve(index, Outcome::Unanswered(reason)).await,
+        }
+    }
+
+    /// Gives up connections that do not come to stand or have fallen silent, and asks the others for signs of life.
+    async fn lose_patience(&mut self) -> Flow {
+        let now = self.sys.now_ms();
+        while let Some(index) = self.asked.iter().position(|asked| asked.due() <= now) {
+            let asked = &mut self.asked[index];
+            match asked.heard {
+                None => {
+                    let reason = "the backend cannot be reached".to_owned();
+                    self.resolve(index, Outcome::NotAsked(reason)).await?;
+                }
+                Some((heard, _)) if heard + SILENCE_MS <= now => {
+                    let reason = "the backend has fallen silent".to_owned();
+                    self.resolve(index, Outcome::Unanswered(reason)).await?;
+                }
+                Some((heard, _)) => {
+                    asked.heard = Some((heard, now + PING_MS));
+                    let call = asked.call;
+                    self.sys.send(call, b"\n");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// It is known what comes of a question: what has waited for it goes on.
+    async fn resolve(&mut self, index: usize, outcome: Outcome) -> Flow {
+        let mut asked = self.asked.remove(index);
+        self.sys.hang_up(asked.call);
+        let said = host::said(outcome, asked.asking.silence);
+        for step in &mut asked.steps {
+            match step {
+                Step::Answer(answer) => {
+                    answer.take(said);
+                    if self.last.id == answer.reply.id {
+                        self.last = answer.reply.clone();
+                    }
+                    break;
+                }
+                Step::Work(call) => {
+                    call.failure = said.err();
+                    break;
+                }
+                _ => {}
+            }
+        }
+        self.perform(asked.id.as_ref(), asked.steps).await
+    }
+
+    /// Closes the connections of these questions, and drops what waits for them.
+    fn hang_up(&mut self, these: impl Fn(&Asked) -> bool) {
+        for asked in self.asked.extract_if(.., |asked| these(asked)) {
+            self.sys.hang_up(asked.call);
+        }
     }
 
     /// The reply of a request that is due now, or what its faults make of it.
@@ -253,8 +456,8 @@ impl<'a, S: PluginSys> Process<'a, S> {
             steps.extend(after);
             return steps;
         }
-        let line = match answer.refusal {
-            Some(reason) => lines::error_line(&reply.id, "permanent", &reason),
+        let line = match answer.failure {
+            Some(failure) => failure.line(&reply.id),
             None => reply.line(),
         };
         let middle = self.steps_of(&middle, reply);
@@ -338,6 +541,18 @@ impl<'a, S: PluginSys> Process<'a, S> {
                 }
                 // Where a script writes is its own affair.
                 Step::File(path, bytes) => drop(self.sys.write_file(&path, &bytes)),
+                Step::Ask(asking) => {
+                    self.calls += 1;
+                    let (call, since) = (self.calls, self.sys.now_ms());
+                    self.sys.dial(call);
+                    self.asked.push(Asked { call, id: id.cloned(), asking, since, heard: None, steps });
+                    return Ok(());
+                }
+                Step::Work(call) => {
+                    for step in self.work(&call, self.sys.now_ms()).into_iter().rev() {
+                        steps.push_front(step);
+                    }
+                }
                 Step::Answer(answer) => {
                     for step in self.answer(*answer).into_iter().rev() {
                         steps.push_front(step);
@@ -448,6 +663,23 @@ impl<'a, S: PluginSys> Process<'a, S> {
             }
         }
         true
+    }
+}
+
+/// The answer to this call.
+fn answered(call: Call, reply: Reply, said: Said) -> Step {
+    let Call { method, nth, .. } = call;
+    let mut answer = Answer { method, nth, reply, fetch_head: None, failure: None };
+    answer.take(said);
+    Step::Answer(Box::new(answer))
+}
+
+impl Answer {
+    fn take(&mut self, said: Said) {
+        match said {
+            Ok(result) => self.reply.result = result,
+            Err(failure) => self.failure = Some(failure),
+        }
     }
 }
 

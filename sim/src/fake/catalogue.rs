@@ -19,6 +19,11 @@ pub enum When {
     BeforeRead,
     /// The request has been read; the reply follows the fault.
     BeforeReply,
+    /// The request of a host has been read, and the backend has not been asked. An answer that is given here is the only
+    /// one, and the backend never is asked.
+    BeforeEffect,
+    /// The backend has answered, and nothing of that has been passed on. An answer that is given here is the only one.
+    AfterEffect,
     /// In place of the reply.
     Instead,
     /// One half of the reply's bytes has been written, the other half follows.
@@ -35,10 +40,12 @@ pub enum When {
 
 impl When {
     /// All of them, in the order in which a plugin's life passes them.
-    pub const ALL: [When; 9] = [
+    pub const ALL: [When; 11] = [
         When::OnStart,
         When::BeforeRead,
         When::BeforeReply,
+        When::BeforeEffect,
+        When::AfterEffect,
         When::Instead,
         When::MidReply,
         When::AfterReply,
@@ -53,6 +60,8 @@ impl When {
             When::OnStart => "on-start",
             When::BeforeRead => "before-read",
             When::BeforeReply => "before-reply",
+            When::BeforeEffect => "before-effect",
+            When::AfterEffect => "after-effect",
             When::Instead => "instead",
             When::MidReply => "mid-reply",
             When::AfterReply => "after-reply",
@@ -60,6 +69,11 @@ impl When {
             When::OnShutdown => "on-shutdown",
             When::OnEof => "on-eof",
         }
+    }
+
+    /// Whether it lies around the question to the backend, so that only a request of a host passes it.
+    pub fn is_of_an_effect(self) -> bool {
+        matches!(self, When::BeforeEffect | When::AfterEffect)
     }
 
     /// Whether it belongs to a request (then a fault names the method), and not to the process.
@@ -120,6 +134,20 @@ const BYTES: &[When] = &[
     When::OnShutdown,
     When::OnEof,
 ];
+/// An answer of its own can come at any point, and around the question to the backend too.
+const ERROR: &[When] = &[
+    When::Instead,
+    When::OnStart,
+    When::BeforeReply,
+    When::BeforeEffect,
+    When::AfterEffect,
+    When::AfterReply,
+    When::OnCancel,
+    When::OnShutdown,
+    When::OnEof,
+];
+/// No answer, whatever has been done.
+const SILENCE: &[When] = &[When::Instead, When::BeforeEffect, When::AfterEffect];
 /// The reply itself is changed.
 const REPLY: &[When] = &[When::Instead];
 /// A process can end anywhere.
@@ -128,6 +156,8 @@ const END: &[When] = &[
     When::OnStart,
     When::BeforeRead,
     When::BeforeReply,
+    When::BeforeEffect,
+    When::AfterEffect,
     When::MidReply,
     When::AfterReply,
     When::OnCancel,
@@ -137,6 +167,8 @@ const END: &[When] = &[
 /// A side effect beside a reply that is sent all the same; before the reply is the natural one.
 const SIDE: &[When] = &[
     When::BeforeReply,
+    When::BeforeEffect,
+    When::AfterEffect,
     When::OnStart,
     When::BeforeRead,
     When::MidReply,
@@ -149,9 +181,18 @@ const SIDE: &[When] = &[
 const SETTING: &[When] = &[When::OnStart, When::BeforeRead, When::BeforeReply, When::AfterReply];
 /// The end of the process is what is changed.
 const STOP: &[When] = &[When::OnEof, When::OnShutdown];
-/// The time before a reply or between its halves, or before the process reads or ends.
-const PAUSE: &[When] =
-    &[When::BeforeReply, When::OnStart, When::MidReply, When::OnCancel, When::OnShutdown, When::OnEof];
+/// The time before a reply or between its halves, around the question to the backend, or before the process reads or
+/// ends.
+const PAUSE: &[When] = &[
+    When::BeforeReply,
+    When::OnStart,
+    When::BeforeEffect,
+    When::AfterEffect,
+    When::MidReply,
+    When::OnCancel,
+    When::OnShutdown,
+    When::OnEof,
+];
 /// Only the time before the reply.
 const BEFORE: &[When] = &[When::BeforeReply];
 /// A reply once more.
@@ -160,13 +201,28 @@ const MORE: &[When] = &[When::AfterReply, When::OnCancel, When::OnShutdown, When
 const SHUTDOWN: &[When] = &[When::OnShutdown];
 
 /// Everything but the handshake.
-const CALLS: &[&str] = &["link.exec", "link.fetch", "link.push", "link.checkSteps"];
+const CALLS: &[&str] = &[
+    "link.exec",
+    "link.fetch",
+    "link.push",
+    "link.checkSteps",
+    "host.acquire",
+    "host.lookup",
+    "host.status",
+    "host.release",
+];
 /// Those that take a `timeoutMs` and are answered by a run.
 const RUNS: &[&str] = &["link.exec", "link.fetch", "link.push"];
 /// Those that are answered by steps.
 const STEPS: &[&str] = &["link.checkSteps"];
 /// Those that leave a FETCH_HEAD.
 const FETCHES: &[&str] = &["link.fetch"];
+/// The one that makes a host.
+const ACQUIRES: &[&str] = &["host.acquire"];
+/// The one that asks what became of a key.
+const LOOKUPS: &[&str] = &["host.lookup"];
+/// The one that asks how a host is.
+const STATUSES: &[&str] = &["host.status"];
 
 impl Act {
     /// Whether a fetch whose reply it replaces has done its work.
@@ -175,6 +231,18 @@ impl Act {
             Act::ExitCode(code) => *code == 0,
             act => act.topic() != Topic::Error && *act != Act::NoFetchHead,
         }
+    }
+
+    /// Whether it is an answer of the plugin's own, for which the backend is not asked.
+    pub(super) fn asks_nobody(&self) -> bool {
+        let invented =
+            matches!(self, Act::LookupPending | Act::LookupNone | Act::LookupUnknown | Act::StatusGone);
+        invented || self.topic() == Topic::Error
+    }
+
+    /// Whether it takes the place of the reply, so that none follows it.
+    pub(super) fn is_an_answer(&self) -> bool {
+        *self == Act::NoReply || self.topic() == Topic::Error
     }
 }
 
@@ -370,7 +438,7 @@ catalogue! {
         /// The reply is kept in a buffer and written only once stdin has ended, as without a flush.
         "hold-until-eof" HoldUntilEof at REPLY;
         /// No reply at all.
-        "no-reply" NoReply at REPLY;
+        "no-reply" NoReply at SILENCE;
         /// The first half of the reply's bytes, and nothing more.
         "half-reply" HalfReply at REPLY;
         /// The first string of the result grows by this many characters.
@@ -380,23 +448,23 @@ catalogue! {
     }
     Error {
         /// An error without `data`.
-        "error-without-data" ErrorWithoutData at BYTES;
+        "error-without-data" ErrorWithoutData at ERROR;
         /// An error whose `data` has no `kind`.
-        "error-without-kind" ErrorWithoutKind at BYTES;
+        "error-without-kind" ErrorWithoutKind at ERROR;
         /// An error with a kind that does not exist.
-        "error-unknown-kind" ErrorUnknownKind at BYTES;
+        "error-unknown-kind" ErrorUnknownKind at ERROR;
         /// An unknown member in the error.
-        "error-unknown-field" ErrorUnknownField at BYTES;
+        "error-unknown-field" ErrorUnknownField at ERROR;
         /// The error kind `retryable`.
-        "error-retryable" ErrorRetryable at BYTES;
+        "error-retryable" ErrorRetryable at ERROR;
         /// The error kind `permanent`.
-        "error-permanent" ErrorPermanent at BYTES;
+        "error-permanent" ErrorPermanent at ERROR;
         /// The error kind `human`, with its remedy.
-        "error-human" ErrorHuman at BYTES;
+        "error-human" ErrorHuman at ERROR;
         /// The error kind `human` without its remedy.
-        "error-human-without-remedy" ErrorHumanWithoutRemedy at BYTES;
+        "error-human-without-remedy" ErrorHumanWithoutRemedy at ERROR;
         /// The error kind `unknown-outcome`.
-        "error-unknown-outcome" ErrorUnknownOutcome at BYTES;
+        "error-unknown-outcome" ErrorUnknownOutcome at ERROR;
     }
     Answer {
         /// The result is one of another method.
@@ -407,6 +475,20 @@ catalogue! {
         "step-ok-unknown" StepOkUnknown at REPLY of STEPS;
         /// A sound reply to a fetch that has written no FETCH_HEAD.
         "no-fetch-head" NoFetchHead at REPLY of FETCHES;
+        /// The host has no handle.
+        "acquire-without-handle" AcquireWithoutHandle at REPLY of ACQUIRES;
+        /// The key is pending, by an answer for which the backend is not asked.
+        "lookup-pending" LookupPending at REPLY of LOOKUPS;
+        /// Nothing has come of the key, by an answer for which the backend is not asked: a lie, and no fence.
+        "lookup-none" LookupNone at REPLY of LOOKUPS;
+        /// Nobody can tell what came of the key, by an answer for which the backend is not asked.
+        "lookup-unknown" LookupUnknown at REPLY of LOOKUPS;
+        /// The key made a host, by an answer that names another handle than the backend, whatever that says.
+        "found-other-handle" FoundOtherHandle at REPLY of LOOKUPS;
+        /// The host exists no longer, by an answer for which the backend is not asked: a lie.
+        "status-gone" StatusGone at REPLY of STATUSES;
+        /// The host is up, by an answer that names another handle than the backend, whatever that says.
+        "status-other-handle" StatusOtherHandle at REPLY of STATUSES;
     }
     Streams {
         /// From this moment on stdin is not read; the process stays until it is killed.

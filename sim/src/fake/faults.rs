@@ -6,7 +6,17 @@ use super::catalogue::{Act, Topic, When};
 use super::sys::{Fd, Until};
 
 /// The methods that the fake plugin answers, hence those that `on` can name.
-pub const METHODS: &[&str] = &["initialize", "link.exec", "link.fetch", "link.push", "link.checkSteps"];
+pub const METHODS: &[&str] = &[
+    "initialize",
+    "link.exec",
+    "link.fetch",
+    "link.push",
+    "link.checkSteps",
+    "host.acquire",
+    "host.lookup",
+    "host.status",
+    "host.release",
+];
 
 /// One thing that goes wrong. Faults of one moment happen in the order of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,6 +119,12 @@ impl Fault {
         if when.is_of_a_request() && !methods.contains(&self.method()) {
             let reason = format!("`{name}` is for {}", methods.join(", "));
             return impossible("on", reason);
+        }
+        if when.is_of_an_effect() && !self.method().starts_with("host.") {
+            let hosts: Vec<&str> = METHODS.iter().copied().filter(|one| one.starts_with("host.")).collect();
+            let reason =
+                format!("{} lies around a question to the backend: {}", when.name(), hosts.join(", "));
+            return impossible(if self.on.is_some() { "on" } else { "when" }, reason);
         }
         if when == When::BeforeRead && self.method() != "initialize" {
             let reason = "before-read is for initialize alone: which request comes next is not known unread";

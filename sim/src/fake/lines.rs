@@ -44,10 +44,29 @@ impl Reply {
     }
 }
 
-/// An error reply of the given kind and message, with its LF.
-pub(crate) fn error_line(id: &Value, kind: &str, message: &str) -> Vec<u8> {
-    let data = format!(r#"{{"kind":{}}}"#, text(&Value::from(kind)));
-    ended(envelope(id, &error_member(message, Some(&data))))
+/// An error that is the plugin's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    /// Its kind, by its name on the wire.
+    pub kind: &'static str,
+    /// Why.
+    pub message: String,
+    /// What a person has to do.
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    /// Nothing has happened, and nothing ever will.
+    pub(crate) fn permanent(message: impl Into<String>) -> Failure {
+        Failure { kind: "permanent", message: message.into(), remedy: None }
+    }
+
+    /// The error reply, with its LF.
+    pub(crate) fn line(&self, id: &Value) -> Vec<u8> {
+        let mut data = Map::from_iter([("kind".to_owned(), Value::from(self.kind))]);
+        data.extend(self.remedy.iter().map(|remedy| ("remedy".to_owned(), Value::from(remedy.as_str()))));
+        ended(envelope(id, &error_member(&self.message, Some(&text(&Value::Object(data))))))
+    }
 }
 
 /// The pieces of a fault that is about bytes on stdout; `None` for every other fault. `secret` looks up an environment
@@ -133,6 +152,25 @@ pub(crate) fn pieces(
         Act::ExitCode(code) => changed(reply, "exitCode", Value::from(*code)),
         Act::StepOkUnknown => changed(reply, "ok", Value::from("maybe")),
         Act::NoFetchHead => good(),
+        Act::AcquireWithoutHandle => {
+            let mut result = reply.result.clone();
+            result.as_object_mut().map(|object| object.remove("handle"));
+            envelope(&reply.id, &result_member(&result))
+        }
+        Act::LookupPending => envelope(&reply.id, br#""result":{"pending":true}"#),
+        Act::LookupNone => envelope(&reply.id, br#""result":{"none":true}"#),
+        Act::LookupUnknown => envelope(&reply.id, br#""result":{"unknown":"the backend is busy"}"#),
+        Act::FoundOtherHandle => {
+            let handle = other_handle(&reply.result["found"]);
+            envelope(&reply.id, &result_member(&serde_json::json!({ "found": { "handle": handle } })))
+        }
+        Act::StatusGone => {
+            envelope(&reply.id, br#""result":{"state":"gone","reason":"no machine answers"}"#)
+        }
+        Act::StatusOtherHandle => {
+            let handle = other_handle(&reply.result);
+            envelope(&reply.id, &result_member(&serde_json::json!({ "state": "up", "handle": handle })))
+        }
         Act::ErrorWithoutData => error(None),
         Act::ErrorWithoutKind => error(Some("{}")),
         Act::ErrorUnknownKind => error(Some(r#"{"kind":"transient"}"#)),
@@ -253,6 +291,11 @@ fn changed(reply: &Reply, member: &str, value: Value) -> Vec<u8> {
     let object = if result.is_object() { result.as_object_mut() } else { inner_object(&mut result) };
     object.map(|object| object.insert(member.to_owned(), value));
     envelope(&reply.id, &result_member(&result))
+}
+
+/// A handle that is not the one in this object.
+fn other_handle(object: &Value) -> String {
+    format!("{}-other", object["handle"].as_str().unwrap_or("vm"))
 }
 
 /// A result that is sound for another method: steps for a call that is answered by a run, a run for any other.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use super::sys::{Background, Fd, Note, PluginSys, Read, Sig};
+use super::sys::{Background, Fd, Heard, Note, PluginSys, Read, Sig};
 use super::{Act, Fault, Plan, PluginTable, behaviour};
+use crate::backend::{BackendTable, Books, Desk, Now, Question, Request};
 
 /// What the plugin did, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,25 @@ pub(crate) enum Did {
     Began(&'static str),
     GotLine(String),
     GotEof(usize),
+    Dialled(u32),
+    Asked(u32, String),
+    HungUp(u32),
+}
+
+/// How the backend of these tests treats a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// It is answered; both ways take no time.
+    #[default]
+    Sound,
+    /// Nobody is there.
+    Refused,
+    /// Nothing passes.
+    Deaf,
+    /// It stands, and from then on nothing passes.
+    DeafOnceItStands,
+    /// It is reset once something is sent.
+    Reset,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +65,10 @@ pub(crate) struct Memory {
     pub(crate) reader_gone_after: Option<usize>,
     /// No file can be written.
     pub(crate) read_only: bool,
+    pub(crate) backend: Desk,
+    pub(crate) line: Line,
+    /// What is to come over connections to the backend, and when.
+    coming: Vec<(u64, u32, Heard)>,
     died: Option<Sig>,
     ignored: Vec<Sig>,
 }
@@ -52,7 +76,17 @@ pub(crate) struct Memory {
 pub(crate) const INITIALIZE: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocol\":{\"min\":1,\"max\":1},\"mu\":\"5\"}}\n";
 pub(crate) const SHUTDOWN: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"shutdown\"}\n";
 
-/// A sound request of the link, with a timeout of 20 seconds; a script takes 200 ms.
+/// A backend of one machine, `vm-1`, that the key `first` has made.
+pub(crate) fn backend(table: &BackendTable) -> Desk {
+    let mut books = Books::new(&BackendTable::default());
+    let question = Question::Acquire { key: "first".into(), host: "h".into(), params: Default::default() };
+    books.ask(Now { at_ms: 0, wall_ms: 0 }, "test", &question);
+    books.setup.apply(table);
+    Desk::new(books)
+}
+
+/// A sound request: of the link with a timeout of 20 seconds, where a script takes 200 ms; of hosts about `vm-1`, or for
+/// one more.
 pub(crate) fn request(id: u64, method: &str) -> String {
     let own = match method {
         "link.exec" => r#""script":"echo out; echo err >&2; sleep 0.2","cwd":".","timeoutMs":20000"#,
@@ -60,14 +94,25 @@ pub(crate) fn request(id: u64, method: &str) -> String {
         "link.push" => {
             r#""localRepo":"/repo","remoteRepo":"work","rev":"0123456789abcdef0123456789abcdef01234567","timeoutMs":20000"#
         }
+        "host.acquire" => r#""key":"k","params":{"size":"small"}"#,
+        "host.lookup" => r#""key":"first","fence":true"#,
+        "host.release" => return call_on("vm-1", id, method, r#""key":"r""#),
+        "host.status" => return call_on("vm-1", id, method, ""),
         _ => r#""phase":"reach""#,
     };
     call(id, method, own)
 }
 
+/// A request about the machine with this handle.
+pub(crate) fn call_on(handle: &str, id: u64, method: &str, own: &str) -> String {
+    let host = format!(r#"{{"name":"h","handle":"{handle}","instance":"test"}}"#);
+    call(id, method, own).replace(r#"{"name":"h"}"#, &host)
+}
+
 /// A request with these parameters beside deadline and target.
 pub(crate) fn call(id: u64, method: &str, own: &str) -> String {
-    let params = format!(r#"{{"deadline":1767225625000,"target":{{"host":{{"name":"h"}}}},{own}}}"#);
+    let own = if own.is_empty() { String::new() } else { format!(",{own}") };
+    let params = format!(r#"{{"deadline":1767225625000,"target":{{"host":{{"name":"h"}}}}{own}}}"#);
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n")
 }
 
@@ -86,6 +131,9 @@ impl Memory {
             write_limit: usize::MAX,
             reader_gone_after: None,
             read_only: false,
+            backend: backend(&BackendTable::default()),
+            line: Line::Sound,
+            coming: Vec::new(),
             died: None,
             ignored: Vec::new(),
         }
@@ -106,6 +154,14 @@ impl Memory {
             (Poll::Pending, Some(sig)) => End::Died(sig),
             (Poll::Pending, None) => End::Stays,
         }
+    }
+
+    fn backend_now(&self) -> Now {
+        Now { at_ms: self.now, wall_ms: self.now as i64 }
+    }
+
+    fn hears(&mut self, call: u32, heard: Heard) {
+        self.coming.push((self.now, call, heard));
     }
 
     fn log(&mut self, did: Did) {
@@ -131,23 +187,32 @@ impl Memory {
 }
 
 impl PluginSys for Memory {
-    async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
-        let Some((at, _)) = self.input.first() else {
-            match until {
-                Some(until) => {
-                    self.now = self.now.max(until);
-                    return Read::Timeout;
-                }
-                None => return pending().await,
+    async fn wait(&mut self, buf: Option<&mut [u8]>, until: Option<u64>) -> Read {
+        loop {
+            let stdin = self.input.first().filter(|_| buf.is_some()).map(|(at, _)| *at);
+            let coming = self.coming.iter().map(|(at, ..)| *at).min();
+            let times = [stdin, coming, self.backend.next_ms(), until];
+            let Some(next) = times.into_iter().flatten().min() else { return pending().await };
+            self.now = self.now.max(next);
+            if stdin == Some(next) {
+                break;
             }
-        };
-        if let Some(until) = until
-            && until < *at
-        {
-            self.now = self.now.max(until);
+            if coming == Some(next) {
+                let index = self.coming.iter().position(|(at, ..)| *at == next).expect("it was just seen");
+                let (_, call, heard) = self.coming.remove(index);
+                return Read::Backend(call, heard);
+            }
+            if self.backend.next_ms() == Some(next) {
+                for (call, answer) in self.backend.speak(self.backend_now()) {
+                    let mut line = answer.line();
+                    line.pop();
+                    self.hears(call as u32, Heard::Line(line));
+                }
+                continue;
+            }
             return Read::Timeout;
         }
-        self.now = self.now.max(*at);
+        let buf = buf.expect("stdin is read");
         match &mut self.input[0].1 {
             None => Read::Eof,
             Some(bytes) => {
@@ -160,6 +225,36 @@ impl PluginSys for Memory {
                 Read::Data(n)
             }
         }
+    }
+
+    fn dial(&mut self, call: u32) {
+        self.log(Did::Dialled(call));
+        match self.line {
+            Line::Deaf => {}
+            Line::Refused => self.hears(call, Heard::Lost("nobody is there".to_owned())),
+            _ => self.hears(call, Heard::Line(Vec::new())),
+        }
+    }
+
+    fn send(&mut self, call: u32, bytes: &[u8]) {
+        match (self.line, bytes) {
+            (Line::Sound, b"\n") => self.hears(call, Heard::Line(Vec::new())),
+            (Line::Reset, _) => self.hears(call, Heard::Lost("it was reset".to_owned())),
+            (Line::Sound, line) => {
+                let Some(Request::Ask { instance, question }) = Request::read(&line[..line.len() - 1]) else {
+                    panic!("no question: {}", String::from_utf8_lossy(line));
+                };
+                self.log(Did::Asked(call, format!("{question:?}")));
+                self.backend.hear(self.backend_now(), call.into(), &instance, &question);
+            }
+            _ => {}
+        }
+    }
+
+    fn hang_up(&mut self, call: u32) {
+        self.log(Did::HungUp(call));
+        self.backend.gone(call.into());
+        self.coming.retain(|(_, its, _)| *its != call);
     }
 
     async fn stdin_ready(&mut self) {

@@ -3,6 +3,7 @@
 //! - `sys`: the operating system that it needs, as a trait; the simulated machine and the real executable implement it.
 //! - `behaviour`: one `async fn` over that trait, run from a [`Plan`].
 //! - `catalogue`, `faults`: the faults as data; when each is possible.
+//! - `host`: what is asked of the backend for the calls of hosts, and what is made of its answers.
 //! - `link`: what each call of the link does, how long it takes, what it answers.
 //! - `lines`: the bytes of each fault on standard output.
 //! - `log`: what the real executable writes down.
@@ -15,6 +16,7 @@ mod catalogue;
 mod declare;
 mod faults;
 mod file;
+mod host;
 mod lines;
 mod link;
 mod log;
@@ -24,6 +26,8 @@ mod sys;
 mod memory;
 #[cfg(test)]
 mod tests;
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,7 +40,7 @@ pub use file::{Kind, Mode, Owner, PluginFile};
 pub use lines::LINE_LIMIT;
 pub use link::{CheckStep, Otherwise, Phase, StepOk};
 pub use log::{Event, LogLine};
-pub use sys::{Background, FORK_EVERY_MS, Fd, Group, Note, PluginSys, Read, Sig, Until};
+pub use sys::{Background, FORK_EVERY_MS, Fd, Group, Heard, Note, PluginSys, Read, Sig, Until};
 
 /// Everything that one fake plugin needs to know; the same for each of its processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +62,9 @@ pub struct Plan {
     /// Whether the real executable writes a log of what it received beside itself.
     #[serde(default)]
     pub record: bool,
+    /// Where the real executable reaches its backend: a Unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<PathBuf>,
 }
 
 impl Plan {
@@ -76,6 +83,7 @@ impl Plan {
             head: table.head.clone(),
             faults: faults.iter().filter(|fault| fault.plugin == name).cloned().collect(),
             record: false,
+            backend: None,
         })
     }
 

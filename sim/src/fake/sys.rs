@@ -7,15 +7,26 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What a read of standard input brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a plugin waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// This many bytes, at least one.
+    /// This many bytes of standard input, at least one.
     Data(usize),
     /// The write end is closed and the pipe is empty.
     Eof,
     /// The given time came first.
     Timeout,
+    /// Something came over the connection to the backend that has this number.
+    Backend(u32, Heard),
+}
+
+/// What came over a connection to the backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A line, without its LF.
+    Line(Vec<u8>),
+    /// The connection is no more, or never came to stand; and why.
+    Lost(String),
 }
 
 /// One of a plugin's standard streams.
@@ -168,8 +179,16 @@ pub enum Note<'a> {
 
 /// A plugin's operating system. Times are milliseconds on one monotonic clock.
 pub trait PluginSys {
-    /// Reads standard input; waits for data, for its end, or until the clock shows `until`. `buf` is not empty.
-    fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> impl Future<Output = Read>;
+    /// Waits until something comes: on standard input, unless there is no `buf` to read it into, over a connection to the
+    /// backend, or the time that the clock shows as `until`. A `buf` is not empty.
+    fn wait(&mut self, buf: Option<&mut [u8]>, until: Option<u64>) -> impl Future<Output = Read>;
+    /// Begins to open a connection to the backend, under a number that is not in use. An empty line comes over it when it
+    /// stands.
+    fn dial(&mut self, call: u32);
+    /// Sends bytes over a connection. That it is gone shows when something is to come over it.
+    fn send(&mut self, call: u32, bytes: &[u8]);
+    /// Closes a connection; nothing more comes over it.
+    fn hang_up(&mut self, call: u32);
     /// Waits until a read of standard input would return at once, and reads nothing.
     fn stdin_ready(&mut self) -> impl Future<Output = ()>;
     /// One blocking `write(2)`; may take a part only. `EPIPE` when nobody can read any more, `EBADF` once closed.

@@ -17,7 +17,7 @@ use super::spawn::{Program, image, short_name};
 use super::waiters::Waiters;
 use super::{Deadlock, Fd, Group, Kernel, OutOfBudget, Sys, World, owner};
 use crate::disk::{Disk, DiskOp, Owner};
-use crate::executor::{Executor, Step, TaskId};
+use crate::executor::{Executor, Step, TaskId, TimerId};
 use crate::streams::Stream;
 use crate::trace::{Digest, Event, OUTSIDE, PipeId, Target, Trace, What};
 
@@ -140,6 +140,7 @@ impl Machine {
             ended: Vec::new(),
             names: Vec::new(),
             next_pid: 0,
+            highest_pid: 0,
             recycle_pids: options.recycle_pids,
             pipes: Vec::new(),
             short_io: options.short_io,
@@ -156,6 +157,7 @@ impl Machine {
             disk,
             programs: RefCell::new(BTreeMap::new()),
             budget: options.budget,
+            power_watch: RefCell::new(None),
             calls: Cell::new(0),
         });
         let machine = Machine { _power: Some(Power(world.clone())), world };
@@ -373,6 +375,26 @@ impl Machine {
         self.world.exec.call_at(nanos(at), Box::new(act));
     }
 
+    /// Calls `action` at this instant of virtual time in nanoseconds, between two polls, unless it is cancelled first.
+    pub(crate) fn call_at(&self, at: u64, action: Box<dyn FnOnce()>) -> TimerId {
+        self.world.exec.call_at(at, action)
+    }
+
+    /// Gives up a call; one that has taken place is no error.
+    pub(crate) fn cancel_call(&self, timer: TimerId) {
+        self.world.exec.cancel_timer(timer);
+    }
+
+    /// Has `watch` called whenever the power is cut, before anybody has ended.
+    pub(crate) fn on_power_loss(&self, watch: impl Fn() + 'static) {
+        self.world.power_watch.replace(Some(Rc::new(watch)));
+    }
+
+    /// Hands out process ids from the first on again. Those that are in use are left out.
+    pub fn recycle_pids(&self) {
+        self.world.with(|kernel| kernel.restart_pids());
+    }
+
     /// A handle for closures that the machine itself comes to hold: hooks, faults of the disk, programs.
     pub fn remote(&self) -> Remote {
         Remote(Rc::downgrade(&self.world))
@@ -425,6 +447,10 @@ impl Machine {
     /// boottime begin anew with another boot id, and the disk has what was durable.
     pub fn power_cycle(&self) {
         self.push(What::PowerOff);
+        let watch = self.world.power_watch.borrow().clone();
+        if let Some(watch) = watch {
+            watch();
+        }
         self.world.end_all();
         self.disk().power_loss();
         let now = self.world.exec.now();
@@ -484,7 +510,7 @@ impl Machine {
         self.push(What::Fault(text.into()));
     }
 
-    fn push(&self, what: What) {
+    pub(crate) fn push(&self, what: What) {
         self.world.with(|kernel| kernel.push(OUTSIDE, what));
     }
 

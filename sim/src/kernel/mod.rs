@@ -71,6 +71,8 @@ pub(crate) struct Kernel {
     ended: Vec<Index>,
     names: Vec<(Rc<str>, u32)>,
     next_pid: i32,
+    /// The highest number handed out so far.
+    highest_pid: i32,
     recycle_pids: bool,
     pub(crate) pipes: Vec<Pipe>,
     /// One read, or write of more than [`PIPE_ATOMIC`] bytes, in so many is short.
@@ -103,6 +105,7 @@ pub(crate) struct World {
     pub(crate) disk: Disk,
     programs: RefCell<BTreeMap<String, Program>>,
     budget: Budget,
+    power_watch: RefCell<Option<Rc<dyn Fn()>>>,
     calls: Cell<u64>,
 }
 

@@ -234,23 +234,37 @@ impl Kernel {
     }
 
     fn free_pid(&mut self) -> Pid {
-        if self.recycle_pids {
-            // No kernel runs through all its numbers within a tick: pid and start stay the name of one process.
-            let now = self.clocks.ticks(self.exec.now());
-            let recent = || self.procs.iter().rev().take_while(|process| process.started == now);
-            let taken = |number: i32| {
-                let is_recent = recent().any(|process| process.pid.0 == number);
-                is_recent
-                    || self.listed.iter().map(|index| &self.procs[*index]).any(|process| {
-                        [process.pid, process.group, process.session].iter().any(|id| id.0 == number)
-                    })
-            };
-            if let Some(free) = (FIRST_PID..self.next_pid).find(|number| !taken(*number)) {
-                return Pid(free);
+        if self.recycle_pids
+            && let Some(free) = (FIRST_PID..self.next_pid).find(|number| !self.is_taken(*number))
+        {
+            return Pid(free);
+        }
+        loop {
+            let number = self.next_pid.max(FIRST_PID);
+            self.next_pid = number + 1;
+            if number > self.highest_pid || !self.is_taken(number) {
+                self.highest_pid = self.highest_pid.max(number);
+                return Pid(number);
             }
         }
-        self.next_pid = self.next_pid.max(FIRST_PID) + 1;
-        Pid(self.next_pid - 1)
+    }
+
+    /// Whether a number cannot be handed out again yet.
+    fn is_taken(&self, number: i32) -> bool {
+        // No kernel runs through all its numbers within a tick: pid and start stay the name of one process.
+        let now = self.clocks.ticks(self.exec.now());
+        let mut recent = self.procs.iter().rev().take_while(|process| process.started == now);
+        recent.any(|process| process.pid.0 == number)
+            || self
+                .listed
+                .iter()
+                .map(|index| &self.procs[*index])
+                .any(|process| [process.pid, process.group, process.session].iter().any(|id| id.0 == number))
+    }
+
+    /// Begins at the first number again.
+    pub(super) fn restart_pids(&mut self) {
+        self.next_pid = FIRST_PID;
     }
 
     /// The process with this pid, zombies included.

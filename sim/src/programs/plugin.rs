@@ -1,17 +1,20 @@
 //! The fake plugin as a program of the simulated machine: its [`PluginSys`] over [`Sys`].
 
 use std::cell::RefCell;
-use std::future::{Future, pending};
+use std::collections::BTreeMap;
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use mu_core::os::{Exit, Mono};
 
 use crate::fake::{self, Background, FORK_EVERY_MS, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
 use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGPIPE, Sys};
+use crate::net::{Connection, Network};
 
 /// The name of the program that runs plugin `name`.
 pub fn program_name(name: &str) -> String {
@@ -35,10 +38,16 @@ impl Installed {
     }
 }
 
-/// Makes plugin `name` executable.
-pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Installed>>) {
+/// Makes plugin `name` executable. It reaches its backend over the network.
+pub fn install_plugin(
+    machine: &Machine,
+    name: &str,
+    installed: Rc<RefCell<Installed>>,
+    network: &Rc<Network>,
+) {
+    let network = Rc::clone(network);
     machine.install(&program_name(name), move |sys| {
-        let installed = Rc::clone(&installed);
+        let (installed, network) = (Rc::clone(&installed), Rc::clone(&network));
         let (plan, start) = {
             let mut installed = installed.borrow_mut();
             installed.heard.push(Vec::new());
@@ -47,7 +56,7 @@ pub fn install_plugin(machine: &Machine, name: &str, installed: Rc<RefCell<Insta
         async move {
             // As every program in Rust, the real executable among them, does at its start.
             let _ = sys.on_signal(SIGPIPE, Disposition::Ignore);
-            let mut sys = SimPlugin { sys, installed, start };
+            let mut sys = SimPlugin { sys, installed, start, network, calls: BTreeMap::new() };
             Exit::Status(fake::run(&mut sys, &plan).await)
         }
     });
@@ -58,6 +67,9 @@ struct SimPlugin {
     sys: Sys,
     installed: Rc<RefCell<Installed>>,
     start: usize,
+    network: Rc<Network>,
+    /// Its connections to the backend.
+    calls: BTreeMap<u32, Connection>,
 }
 
 fn mono(ms: u64) -> Mono {
@@ -98,16 +110,43 @@ fn helper(sys: Sys, mut process: Background) -> Pin<Box<dyn Future<Output = Exit
 }
 
 impl PluginSys for SimPlugin {
-    async fn read_stdin(&mut self, buf: &mut [u8], until: Option<u64>) -> Read {
-        let read = match until {
-            None => self.sys.read(fd(Fd::Stdin), buf).await.map(Some),
-            Some(at) => self.sys.read_before(fd(Fd::Stdin), buf, mono(at)).await,
-        };
-        match read {
-            Ok(None) => Read::Timeout,
-            Ok(Some(0)) | Err(_) => Read::Eof,
-            Ok(Some(count)) => Read::Data(count),
+    async fn wait(&mut self, mut buf: Option<&mut [u8]>, until: Option<u64>) -> Read {
+        let mut timer = until.map(|at| self.sys.sleep_until(mono(at)));
+        let (sys, calls) = (&self.sys, &mut self.calls);
+        poll_fn(|cx| {
+            if let Some(buf) = buf.as_deref_mut()
+                && let Poll::Ready(read) = sys.poll_read(fd(Fd::Stdin), cx, buf)
+            {
+                return Poll::Ready(match read {
+                    Ok(0) | Err(_) => Read::Eof,
+                    Ok(count) => Read::Data(count),
+                });
+            }
+            for (call, connection) in calls.iter_mut() {
+                if let Poll::Ready(heard) = connection.poll(cx) {
+                    return Poll::Ready(Read::Backend(*call, heard));
+                }
+            }
+            match &mut timer {
+                Some(timer) => Pin::new(timer).poll(cx).map(|()| Read::Timeout),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn dial(&mut self, call: u32) {
+        self.calls.insert(call, self.network.dial());
+    }
+
+    fn send(&mut self, call: u32, bytes: &[u8]) {
+        if let Some(connection) = self.calls.get_mut(&call) {
+            connection.send(bytes);
         }
+    }
+
+    fn hang_up(&mut self, call: u32) {
+        self.calls.remove(&call);
     }
 
     async fn stdin_ready(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::backend::{BackendAt, BackendDeed, BackendTable, NetAt, NetDeed};
 use crate::fake::PluginTable;
 
 use super::expect::check_path;
@@ -9,9 +10,11 @@ use super::format::{Db, Scenario, Step};
 use super::words::{self, WordsError};
 
 /// Names that a `run` line uses for something else than a plugin.
-const PLACES: [&str; 3] = ["dir", "db", "repo"];
+const PLACES: [&str; 4] = ["dir", "db", "repo", "key"];
 /// On real processes time really passes.
 const LONGEST_REAL_ADVANCE_MS: u64 = 60_000;
+/// Thirty days: no run of the simulated machine lasts longer.
+const LONGEST_MS: u64 = 30 * 86_400_000;
 
 /// One step of the way from the root of the file to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +93,9 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
         _ => {}
     }
     check_plugins(scenario, &root.key("plugins"))?;
+    if let Some(table) = &scenario.backend {
+        check_backend(table, &root.key("backend"))?;
+    }
     for (index, fault) in scenario.faults.iter().enumerate() {
         let place = root.key("faults").index(index);
         known_plugin(scenario, &fault.plugin, || place.key("plugin"))?;
@@ -103,6 +109,7 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
     for (index, step) in scenario.steps.iter().enumerate() {
         let place = root.key("steps").index(index);
         check_world(scenario, step, &place)?;
+        check_beyond(step, &place)?;
         check_run(scenario, step, &place)?;
         check_expectations(scenario, step, &place)?;
         if step.overlap && index + 1 == scenario.steps.len() {
@@ -191,6 +198,11 @@ fn check_world(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             ("world", !step.world.is_empty()),
             ("kill_at_call", step.kill_at_call.is_some()),
             ("panic_at_call", step.panic_at_call.is_some()),
+            ("kill_at_disk", step.kill_at_disk.is_some()),
+            ("power_at_call", step.power_at_call.is_some()),
+            ("power_at_disk", step.power_at_disk.is_some()),
+            ("reboot", step.reboot),
+            ("recycle", step.recycle),
             ("db", step.db == Some(Db::Full)),
         ];
         for (key, used) in only_simulated {
@@ -242,15 +254,114 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             return place.key("world").index(index).refuse("either `wall_step_ms` or `suspend_ms`");
         }
     }
-    for (key, at) in [("kill_at_call", step.kill_at_call), ("panic_at_call", step.panic_at_call)] {
-        if at == Some(0) {
-            return place.key(key).refuse("counting begins at 1");
+    let mut ends = None;
+    for (key, at) in ends_of(step) {
+        match (at, ends) {
+            (None, _) => {}
+            (Some(0), _) => return place.key(key).refuse("counting begins at 1"),
+            (Some(_), Some(other)) => {
+                return place.key(key).refuse(format!("mu ends once: `{other}` or `{key}`"));
+            }
+            (Some(_), None) => ends = Some(key),
         }
     }
-    if step.kill_at_call.is_some() && step.panic_at_call.is_some() {
-        return place.key("panic_at_call").refuse("mu ends once: `kill_at_call` or `panic_at_call`");
+    Ok(())
+}
+
+/// The keys by which mu is ended at something that it does.
+fn ends_of(step: &Step) -> [(&'static str, Option<u64>); 5] {
+    [
+        ("kill_at_call", step.kill_at_call),
+        ("panic_at_call", step.panic_at_call),
+        ("kill_at_disk", step.kill_at_disk),
+        ("power_at_call", step.power_at_call),
+        ("power_at_disk", step.power_at_disk),
+    ]
+}
+
+fn check_backend(table: &BackendTable, place: &Place) -> Checked {
+    let spans = [
+        ("acquire_ms", table.acquire_ms),
+        ("release_ms", table.release_ms),
+        ("land_ms", table.land_ms),
+        ("lookup_lag_ms", table.lookup_lag_ms),
+        ("net_ms", table.net_ms),
+    ];
+    for (key, span) in spans {
+        if span.is_some_and(|ms| ms > LONGEST_MS) {
+            return place.key(key).refuse(format!("at most {LONGEST_MS}, which is thirty days"));
+        }
     }
     Ok(())
+}
+
+/// What happens at the backend and on the way to it.
+fn check_beyond(step: &Step, place: &Place) -> Checked {
+    if let Some(table) = &step.backend_set {
+        let here = place.key("backend_set");
+        if *table == BackendTable::default() {
+            return here.refuse("it sets nothing: name at least one key of `[backend]`");
+        }
+        check_backend(table, &here)?;
+    }
+    for (index, one) in step.backend_do.iter().enumerate() {
+        check_backend_do(one, &place.key("backend_do").index(index))?;
+    }
+    for (index, one) in step.net.iter().enumerate() {
+        check_net(one, &place.key("net").index(index))?;
+    }
+    let later = step.backend_do.iter().map(|one| ("backend_do", one.at_ms));
+    let later: Vec<_> = later.chain(step.net.iter().map(|one| ("net", one.at_ms))).collect();
+    for key in ["backend_do", "net"] {
+        let its = later.iter().filter(|(name, _)| *name == key);
+        for (index, (_, at_ms)) in its.enumerate() {
+            let here = place.key(key).index(index).key("at_ms");
+            if *at_ms > 0 && step.run.is_none() {
+                return here.refuse("nothing runs in this step: leave `at_ms` out, or give it a `run`");
+            }
+            if *at_ms > LONGEST_MS {
+                return here.refuse(format!("at most {LONGEST_MS}, which is thirty days"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_backend_do(one: &BackendAt, place: &Place) -> Checked {
+    if one.host.is_empty() {
+        return place.key("host").refuse("mu's name of the host");
+    }
+    let facts = [
+        ("deadline_ms", one.deadline_ms.is_some()),
+        ("idle_reclaim_ms", one.idle_reclaim_ms.is_some()),
+        ("max_jobs", one.max_jobs.is_some()),
+    ];
+    let given = facts.iter().find(|(_, given)| *given);
+    match (one.deed, given, one.fact) {
+        (BackendDeed::Facts, None, _) => {
+            place.clone().refuse("`facts` needs one: `deadline_ms`, `idle_reclaim_ms` or `max_jobs`")
+        }
+        (BackendDeed::Clear, _, None) => {
+            place.clone().refuse("`clear` needs its `fact`: `deadlineAt`, `idleReclaimMs` or `maxJobs`")
+        }
+        (BackendDeed::Facts, Some(_), None) | (_, None, None) => Ok(()),
+        (BackendDeed::Clear, None, Some(_)) => Ok(()),
+        (_, Some((key, _)), _) if one.deed != BackendDeed::Facts => {
+            place.key(key).refuse(format!("`{key}` is for `do = \"facts\"`"))
+        }
+        _ => place.key("fact").refuse("`fact` is for `do = \"clear\"`"),
+    }
+}
+
+fn check_net(one: &NetAt, place: &Place) -> Checked {
+    match (one.deed, one.ms) {
+        (NetDeed::Delay, None) => place.clone().refuse("`delay` needs its `ms`"),
+        (NetDeed::Delay, Some(ms)) if ms > LONGEST_MS => {
+            place.key("ms").refuse(format!("at most {LONGEST_MS}, which is thirty days"))
+        }
+        (NetDeed::Delay, Some(_)) | (_, None) => Ok(()),
+        (_, Some(_)) => place.key("ms").refuse("`ms` is for `do = \"delay\"`"),
+    }
 }
 
 /// A step that runs nothing changes the world, and expects nothing.
@@ -262,6 +373,9 @@ fn check_without_run(step: &Step, place: &Place) -> Checked {
         ("world", !step.world.is_empty()),
         ("kill_at_call", step.kill_at_call.is_some()),
         ("panic_at_call", step.panic_at_call.is_some()),
+        ("kill_at_disk", step.kill_at_disk.is_some()),
+        ("power_at_call", step.power_at_call.is_some()),
+        ("power_at_disk", step.power_at_disk.is_some()),
         ("stdout_closed", step.stdout_closed),
         ("exit", step.exit.is_some()),
         ("died_of", step.died_of.is_some()),
@@ -314,6 +428,13 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
             return here.key("start").refuse("counting begins at 1");
         }
     }
+    for (index, counts) in step.backend.iter().enumerate() {
+        let asked = [counts.hosts, counts.ever, counts.keys, counts.fenced];
+        if asked.iter().all(Option::is_none) {
+            let reason = "it asks for nothing: `hosts`, `ever`, `keys` or `fenced`";
+            return place.key("backend").index(index).refuse(reason);
+        }
+    }
     for name in step.starts.keys() {
         known_plugin(scenario, name, || place.key("starts").name(name))?;
     }
@@ -322,15 +443,39 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
 
 impl Step {
     /// The arguments of `run`, `mu` the first of them. `place` gives the path for a placeholder: a plugin's name, `dir`,
-    /// `db` or `repo`. `None` for a step that runs nothing.
+    /// `db`, `repo` or `key`. `None` for a step that runs nothing.
     pub fn argv(&self, place: &dyn Fn(&str) -> String) -> Option<Result<Vec<String>, WordsError>> {
         let words = words::split(self.run.as_ref()?);
         Some(words.map(|words| words.iter().map(|word| words::expand(word, place)).collect()))
+    }
+
+    /// Whether it has to do with the backend, which must then be there.
+    fn uses_backend(&self) -> bool {
+        let run = self.run.as_deref().unwrap_or_default();
+        self.backend_set.is_some()
+            || !self.backend_do.is_empty()
+            || !self.net.is_empty()
+            || !self.backend.is_empty()
+            || run.contains("host acquire")
+    }
+
+    /// Whether its command line names the key of the open effect.
+    pub fn names_key(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| words::placeholders(run).contains(&"key"))
     }
 
     /// Whether it has to do with the repository, which must then be there.
     pub fn uses_repo(&self) -> bool {
         let named = |run: &String| words::placeholders(run).contains(&"repo");
         self.repo.is_some() || self.fetch_head.is_some() || self.run.as_ref().is_some_and(named)
+    }
+}
+
+impl Scenario {
+    /// Whether anything in it has to do with the backend.
+    pub fn uses_backend(&self) -> bool {
+        self.backend.is_some()
+            || self.faults.iter().any(|fault| fault.method().starts_with("host."))
+            || self.steps.iter().any(Step::uses_backend)
     }
 }

@@ -1,5 +1,7 @@
 //! What a step expects, held against what came. Every mismatch is one sentence.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::format::{Step, Text};
@@ -121,6 +123,33 @@ impl Step {
         if let Some((least, most)) = self.took_ms.filter(|(least, most)| took_ms < *least || took_ms > *most)
         {
             all.push(format!("it took {took_ms} ms, not {least} to {most}"));
+        }
+        all
+    }
+
+    /// Whether it asks what stands at the backend or in mu's tables.
+    pub fn expects_state(&self) -> bool {
+        !self.backend.is_empty() || self.effects.is_some() || self.records.is_some()
+    }
+
+    /// Where mu's tables differ from what `effects` and `records` ask for. In: the keys of the open effects, and the states
+    /// of the hosts that plugins provide, by name.
+    pub fn row_mismatches(&self, effects: &[String], records: &BTreeMap<String, String>) -> Vec<String> {
+        let mut all = Vec::new();
+        if let Some(wanted) = self.effects.filter(|wanted| *wanted as usize != effects.len()) {
+            all.push(format!("there are {} open effects, not {wanted}", effects.len()));
+        }
+        if let Some(wanted) = &self.records {
+            for (name, state) in wanted {
+                match records.get(name) {
+                    Some(its) if its == state.name() => {}
+                    Some(its) => all.push(format!("the record of {name} is {its}, not {}", state.name())),
+                    None => all.push(format!("{name} has no record, and should be {}", state.name())),
+                }
+            }
+            for (name, its) in records.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+                all.push(format!("{name} has a record, {its}, and should have none"));
+            }
         }
         all
     }

@@ -8,6 +8,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::backend::{BackendAt, BackendTable, Counts, NetAt};
 use crate::fake::{Fault, Mode, PluginFile, PluginTable, Sig};
 
 /// A whole file.
@@ -37,6 +38,9 @@ pub struct Scenario {
     /// The plugins that are installed before the first step, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugins: BTreeMap<String, PluginTable>,
+    /// The backend behind the plugins that provide hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendTable>,
     /// What goes wrong in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -69,11 +73,36 @@ pub struct Step {
     /// What is done to the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<Repo>,
+    /// How the backend behaves from now on; what is left out stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend_set: Option<BackendTable>,
+    /// What happens to hosts at the backend, before the run or meanwhile.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub backend_do: Vec<BackendAt>,
+    /// What happens to the network between plugins and backend, before the run or meanwhile.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub net: Vec<NetAt>,
+    /// The power of mu's machine is cut and it starts again, before all else in this step.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reboot: bool,
+    /// Process ids are handed out from the first on again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recycle: bool,
     /// From this step on no fault takes effect in any plugin that starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calm: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
-    /// database file, `{repo}` a git repository.
+    /// database file, `{repo}` a git repository, `{key}` the key of the one open effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Variables beside those that mu has anyway; an empty value takes one away.
@@ -104,6 +133,15 @@ pub struct Step {
     /// mu panics at that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_at_call: Option<u64>,
+    /// mu is killed at its n-th disk operation, counted from 1: neither this one nor a later one takes place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kill_at_disk: Option<u64>,
+    /// The power of mu's machine is cut at mu's n-th call to its operating system, and it starts again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_at_call: Option<u64>,
+    /// The power is cut at mu's n-th disk operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_at_disk: Option<u64>,
     /// Nobody reads mu's standard output.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdout_closed: bool,
@@ -148,6 +186,50 @@ pub struct Step {
     /// What the repository's `.git/FETCH_HEAD` holds somewhere; `absent`: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_head: Option<String>,
+    /// What stands in the backend's books.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_one_or_many",
+        deserialize_with = "one_or_many"
+    )]
+    pub backend: Vec<Counts>,
+    /// How many rows mu's table of effects has; none when there is no database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<u32>,
+    /// The hosts that plugins provide, by name, and their states in mu's table of them; these and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<BTreeMap<String, RecordState>>,
+}
+
+/// The state of a host record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordState {
+    /// Its acquire has no outcome yet.
+    Acquiring,
+    /// It can be used.
+    Ready,
+    /// Its release has no outcome yet.
+    Releasing,
+    /// It is proved to exist no longer.
+    Lost,
+}
+
+impl RecordState {
+    /// All of them.
+    pub const ALL: [RecordState; 4] =
+        [RecordState::Acquiring, RecordState::Ready, RecordState::Releasing, RecordState::Lost];
+
+    /// Its name, in a scenario and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordState::Acquiring => "acquiring",
+            RecordState::Ready => "ready",
+            RecordState::Releasing => "releasing",
+            RecordState::Lost => "lost",
+        }
+    }
 }
 
 /// What a stream must hold.

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::format::Scenario;
 
 const SCENARIO_KEYS: &[&str] = &["title", "why", "rules", "seed", "short_io", "real", "why_not_real"];
-const FAULT_KEYS: &[&str] = &["plugin", "on", "nth", "start", "when", "after_ms", "do"];
+const FAULT_KEYS: &[&str] = &["plugin", "on", "nth", "times", "start", "when", "after_ms", "do"];
 const STEP_KEYS: &[&str] = &[
     "chmod",
     "file",
@@ -14,6 +14,11 @@ const STEP_KEYS: &[&str] = &[
     "advance_ms",
     "wall_step_ms",
     "repo",
+    "backend_set",
+    "backend_do",
+    "net",
+    "reboot",
+    "recycle",
     "calm",
     "run",
     "env",
@@ -22,6 +27,9 @@ const STEP_KEYS: &[&str] = &[
     "world",
     "kill_at_call",
     "panic_at_call",
+    "kill_at_disk",
+    "power_at_call",
+    "power_at_disk",
     "stdout_closed",
     "exit",
     "died_of",
@@ -35,6 +43,9 @@ const STEP_KEYS: &[&str] = &[
     "wire",
     "starts",
     "fetch_head",
+    "backend",
+    "effects",
+    "records",
 ];
 
 impl Scenario {
@@ -45,13 +56,17 @@ impl Scenario {
     /// If `seed` does not fit into TOML's signed 64 bits.
     pub fn to_toml(&self) -> String {
         let mut table = Table::try_from(self).expect("a scenario is a table, and its seed fits");
-        let plugins = table.remove("plugins");
+        let (plugins, backend) = (table.remove("plugins"), table.remove("backend"));
         let (faults, steps) = (table.remove("faults"), table.remove("steps"));
         let mut text = String::new();
         lines(&mut text, &table, SCENARIO_KEYS);
         for (name, plugin) in plugins.iter().filter_map(Value::as_table).flatten() {
             text.push_str(&format!("\n[plugins.{}]\n", key(name)));
             lines(&mut text, plugin.as_table().expect("a plugin is a table"), &["seams"]);
+        }
+        if let Some(backend) = backend.as_ref().and_then(Value::as_table) {
+            text.push_str("\n[backend]\n");
+            lines(&mut text, backend, &[]);
         }
         for (name, list, order) in [("faults", faults, FAULT_KEYS), ("steps", steps, STEP_KEYS)] {
             for item in list.iter().filter_map(Value::as_array).flatten() {

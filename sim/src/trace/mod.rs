@@ -195,6 +195,10 @@ pub enum What {
     Fault(Rc<str>),
     /// Anything else worth telling a reader.
     Note(Rc<str>),
+    /// Something at the backend of the plugins, on another machine.
+    Backend(Rc<str>),
+    /// Something in the network between the two.
+    Net(Rc<str>),
 }
 
 /// The events of a run and their chain.
@@ -329,6 +333,8 @@ impl What {
             What::NewSession => chain.word(23),
             What::NewGroup(group) => absorb_pair(chain, 24, group.0 as u64),
             What::Orphaned => chain.word(25),
+            What::Backend(text) => absorb_text(chain, 26, text),
+            What::Net(text) => absorb_text(chain, 27, text),
         }
     }
 }

@@ -101,6 +101,8 @@ impl fmt::Display for What {
             What::Boot(id) => write!(f, "the machine starts, boot id {id:032x}"),
             What::Fault(text) => write!(f, "fault: {text}"),
             What::Note(text) => f.write_str(text),
+            What::Backend(text) => write!(f, "backend: {text}"),
+            What::Net(text) => write!(f, "network: {text}"),
         }
     }
 }

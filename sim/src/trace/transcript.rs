@@ -97,6 +97,14 @@ pub fn transcript(events: &[Event]) -> String {
             What::PowerOff => Some("the power fails".to_owned()),
             What::Fault(name) => Some(format!("FAULT {name}")),
             What::Note(note) => Some(format!("({note})")),
+            What::Backend(what) => {
+                text.push(line(event, "backend", &shown(what.as_bytes(), SHOWN_OF_MU)));
+                None
+            }
+            What::Net(what) => {
+                text.push(line(event, "network", what));
+                None
+            }
             _ => None,
         };
         if let Some(what) = what {
@@ -171,9 +179,13 @@ impl Names {
     }
 
     fn line(&self, text: &mut Text, event: &Event, what: &str) {
-        let (s, us) = (event.at / 1_000_000_000, event.at % 1_000_000_000 / 1_000);
-        text.push(format!("{s:>4}.{us:06} {:<9} {what}", self.of(event.pid)));
+        text.push(line(event, &self.of(event.pid), what));
     }
+}
+
+fn line(event: &Event, who: &str, what: &str) -> String {
+    let (s, us) = (event.at / 1_000_000_000, event.at % 1_000_000_000 / 1_000);
+    format!("{s:>4}.{us:06} {who:<9} {what}")
 }
 
 fn whole_lines(unfinished: &mut Vec<u8>, bytes: &[u8]) -> Vec<Vec<u8>> {

@@ -2,9 +2,13 @@
 //! this trait, so that one file means the same in both.
 //!
 //! - `simulated`: a [`crate::kernel::Machine`] with mu and the fake plugins as its programs
+//! - `backend`: a real backend process
+//! - `rows`: what stands in mu's tables
 //! - `real`: a temporary directory, the real `mu` and the real fake-plugin executable
 
+mod backend;
 mod real;
+mod rows;
 mod simulated;
 
 use std::ffi::OsString;
@@ -12,10 +16,13 @@ use std::time::Duration;
 
 use mu_core::os::Exit;
 
+use crate::backend::{BackendTable, Books, Control};
 use crate::fake::{Plan, PluginFile};
 use crate::scenario::Db;
 
+pub use backend::{RealBackend, books_file, control, control_socket, socket};
 pub use real::{Executables, Real, with_default_signals};
+pub use rows::Rows;
 pub use simulated::Simulated;
 
 /// What a new repository's HEAD holds.
@@ -53,6 +60,8 @@ pub struct Run {
     pub signals: Vec<(Duration, String, i32)>,
     /// What happens to the machine's clocks: when after the start, and what.
     pub clocks: Vec<(Duration, ClockChange)>,
+    /// What happens at the backend and on the way to it: when after the start, and what.
+    pub controls: Vec<(Duration, Control)>,
     /// What happens at one of its calls.
     pub at_call: Option<AtCall>,
     /// Its stdout is closed after so many bytes.
@@ -97,6 +106,18 @@ pub trait World {
     fn set_fetch_head(&mut self, text: &str) -> Result<(), Cannot>;
     /// What the repository's FETCH_HEAD holds; `None` when it is not there.
     fn fetch_head(&self) -> Option<Vec<u8>>;
+    /// Lets there be a backend that behaves like this. Without it plugins find nobody, or one with its usual settings.
+    fn set_backend(&mut self, table: &BackendTable) -> Result<(), Cannot>;
+    /// Does something to the backend, to its hosts or to the way to it.
+    fn control(&mut self, control: &Control) -> Result<(), Cannot>;
+    /// What the backend has in its books.
+    fn books(&self) -> Result<Books, Cannot>;
+    /// What stands in mu's tables. `Err`: the database cannot be read, and why.
+    fn rows(&self) -> Result<Rows, String>;
+    /// Cuts the power of mu's machine and starts it again.
+    fn reboot(&mut self) -> Result<(), Cannot>;
+    /// Hands out process ids from the first on again.
+    fn recycle(&mut self) -> Result<(), Cannot>;
     /// Starts mu; the answer is the number of the start, from 0.
     fn start(&mut self, run: &Run) -> Result<usize, Cannot>;
     /// Waits for its end. `Err` is a report of why it does not come.

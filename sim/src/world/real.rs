@@ -19,7 +19,9 @@ use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::{Pid as NixPid, Uid, mkfifo};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Run, World, method_of};
+use super::backend::RealBackend;
+use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Rows, Run, World, method_of, rows};
+use crate::backend::{BackendTable, Books, Control};
 use crate::fake::{Event, Kind, LogLine, Owner, Plan, PluginFile};
 use crate::oracle::{self, Leak, Ran, Violation};
 use crate::scenario::Db;
@@ -39,6 +41,8 @@ pub struct Executables {
     pub mu: PathBuf,
     /// The real fake plugin.
     pub plugin: PathBuf,
+    /// The real backend behind it.
+    pub backend: PathBuf,
 }
 
 struct Invocation {
@@ -60,6 +64,7 @@ pub struct Real {
     files: BTreeMap<String, PluginFile>,
     ran: Vec<Invocation>,
     lock: Option<Connection>,
+    backend: Option<RealBackend>,
     found: Vec<Violation>,
     /// Ends of mu at which somebody lived on.
     left_at_exit: Vec<String>,
@@ -88,6 +93,7 @@ impl Real {
             files: BTreeMap::new(),
             ran: Vec::new(),
             lock: None,
+            backend: None,
             found: Vec::new(),
             left_at_exit: Vec::new(),
         })
@@ -103,6 +109,10 @@ impl Real {
 
     fn git(&self) -> PathBuf {
         self.dir.path().join("repo/.git")
+    }
+
+    fn backend_dir(&self) -> PathBuf {
+        self.dir.path().join("backend")
     }
 
     fn log(&self, plugin: &str) -> Vec<LogLine> {
@@ -311,6 +321,7 @@ impl World for Real {
 
     fn set_plan(&mut self, plugin: &str, mut plan: Plan) -> Result<(), Cannot> {
         plan.record = true;
+        plan.backend = Some(super::backend::socket(&self.backend_dir()));
         let json = serde_json::to_vec(&plan).map_err(|error| Cannot(error.to_string()))?;
         let path = format!("{}.plan.json", self.place(plugin));
         fs::write(format!("{path}.new"), json).map_err(io)?;
@@ -384,6 +395,55 @@ impl World for Real {
         fs::read(self.git().join("FETCH_HEAD")).ok()
     }
 
+    fn set_backend(&mut self, table: &BackendTable) -> Result<(), Cannot> {
+        let backend = match &mut self.backend {
+            Some(backend) => backend,
+            none => {
+                none.insert(RealBackend::start(&self.executables.backend, &self.dir.path().join("backend"))?)
+            }
+        };
+        backend.control(&Control::Set(table.clone())).map(drop)
+    }
+
+    fn control(&mut self, control: &Control) -> Result<(), Cannot> {
+        match &self.backend {
+            Some(backend) => backend.control(control).map(drop),
+            None => Err(Cannot("there is no backend here".to_owned())),
+        }
+    }
+
+    fn books(&self) -> Result<Books, Cannot> {
+        match &self.backend {
+            Some(backend) => backend.control(&Control::Books),
+            None => Ok(Books::default()),
+        }
+    }
+
+    fn rows(&self) -> Result<Rows, String> {
+        if !self.db().is_file() {
+            return Ok(Rows::default());
+        }
+        let read = || -> Result<Rows, Box<dyn std::error::Error>> {
+            let copy = tempfile::tempdir()?;
+            let path = |suffix: &str| PathBuf::from(format!("{}{suffix}", self.db().display()));
+            for suffix in ["", "-wal"] {
+                if path(suffix).is_file() {
+                    fs::copy(path(suffix), copy.path().join(format!("mu.db{suffix}")))?;
+                }
+            }
+            Ok(rows::read(&Connection::open(copy.path().join("mu.db"))?)?)
+        };
+        read().map_err(|error| format!("{}: {error}", self.db().display()))
+    }
+
+    fn reboot(&mut self) -> Result<(), Cannot> {
+        Err(Cannot("the power of this machine is not ours to cut".into()))
+    }
+
+    fn recycle(&mut self) -> Result<(), Cannot> {
+        Err(Cannot("the process ids of this machine are not ours to hand out".into()))
+    }
+
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
         if !run.clocks.is_empty() {
             return Err(Cannot("the clocks of this machine are not ours to change".into()));
@@ -450,6 +510,14 @@ impl World for Real {
                     Some(Some(plugin)) => drop(kill(NixPid::from_raw(plugin), signal)),
                     Some(None) => {}
                 }
+            });
+        }
+        for (after, control) in run.controls.clone() {
+            let dir = self.backend_dir();
+            thread::spawn(move || {
+                thread::sleep(after);
+                // The scenario may be over.
+                let _ = super::backend::control(&dir, &control);
             });
         }
         let (argv, heard) = (run.argv.clone(), run.stdout_closed_after.is_none());

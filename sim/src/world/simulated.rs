@@ -10,10 +10,12 @@ use std::time::Duration;
 use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Run, World, method_of};
+use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Rows, Run, World, method_of, rows};
+use crate::backend::{BackendTable, Books, Control};
 use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
+use crate::net::Network;
 use crate::oracle::{self, Leak, Observed, Ran, Violation};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
@@ -55,6 +57,7 @@ pub struct Simulated {
     canary: String,
     lock: Option<Connection>,
     instead: Option<Instead>,
+    network: Rc<Network>,
 }
 
 /// A program that takes the place of mu's command line.
@@ -68,6 +71,15 @@ impl Simulated {
         let machine = Machine::with(options, disk);
         programs::install_mu(&machine);
         programs::install_shell(&machine);
+        let network = Network::new(machine.remote());
+        machine.on_power_loss({
+            let network = Rc::downgrade(&network);
+            move || {
+                if let Some(network) = network.upgrade() {
+                    network.power_off();
+                }
+            }
+        });
         let disk = machine.disk();
         disk.put(Path::new(HOME), USER, 0o700, Node::Directory);
         disk.put(Path::new(PLUGINS), USER, 0o755, Node::Directory);
@@ -82,6 +94,7 @@ impl Simulated {
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
             instead: None,
+            network,
         }
     }
 
@@ -96,6 +109,11 @@ impl Simulated {
     /// The machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// What the backend of the plugins has in its books now: the truth about every key and every machine.
+    pub fn backend(&self) -> Books {
+        self.network.books()
     }
 
     /// Lets what is left come to its end, then asks every oracle. `stubborn` are plugins that are scripted to ignore
@@ -224,7 +242,7 @@ impl World for Simulated {
             Some(installed) => installed.borrow_mut().plan = Rc::new(plan),
             None => {
                 let installed = Rc::new(RefCell::new(Installed::new(plan)));
-                programs::install_plugin(&self.machine, plugin, Rc::clone(&installed));
+                programs::install_plugin(&self.machine, plugin, Rc::clone(&installed), &self.network);
                 self.plugins.insert(plugin.to_owned(), installed);
             }
         }
@@ -298,6 +316,47 @@ impl World for Simulated {
         self.machine.disk().bytes(Path::new(FETCH_HEAD))
     }
 
+    fn set_backend(&mut self, table: &BackendTable) -> Result<(), Cannot> {
+        self.network.control(&Control::Set(table.clone()));
+        Ok(())
+    }
+
+    fn control(&mut self, control: &Control) -> Result<(), Cannot> {
+        self.network.control(control);
+        Ok(())
+    }
+
+    fn books(&self) -> Result<Books, Cannot> {
+        Ok(self.network.books())
+    }
+
+    fn rows(&self) -> Result<Rows, String> {
+        let copy = Disk::new();
+        for suffix in ["", "-wal"] {
+            let path = PathBuf::from(format!("{DB}{suffix}"));
+            if let Some(bytes) = self.machine.disk().bytes(&path) {
+                copy.put(&path, USER, 0o600, Node::Bytes);
+                copy.write_bytes(&path, &bytes);
+            } else if suffix.is_empty() {
+                return Ok(Rows::default());
+            }
+        }
+        let opened =
+            copy.open_db(OUTSIDER, USER, Path::new(DB)).and_then(|connection| rows::read(&connection));
+        opened.map_err(|error| format!("{DB}: {error}"))
+    }
+
+    fn reboot(&mut self) -> Result<(), Cannot> {
+        self.lock = None;
+        self.machine.power_cycle();
+        Ok(())
+    }
+
+    fn recycle(&mut self) -> Result<(), Cannot> {
+        self.machine.recycle_pids();
+        Ok(())
+    }
+
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
         let mut command = Command::new(run.argv.iter().map(String::as_str));
         command.exec.argv[0] = MU.into();
@@ -332,10 +391,18 @@ impl World for Simulated {
             });
         }
         for (after, change) in run.clocks.iter().copied() {
+            let network = Rc::clone(&self.network);
             self.machine.at(begun + after, move |machine| match change {
                 ClockChange::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
-                ClockChange::Suspend(span) => machine.suspend(span),
+                ClockChange::Suspend(span) => {
+                    machine.suspend(span);
+                    network.slept(span);
+                }
             });
+        }
+        for (after, control) in run.controls.iter().cloned() {
+            let network = Rc::clone(&self.network);
+            self.machine.at(begun + after, move |_| network.control(&control));
         }
         let heard = run.stdout_closed_after.is_none();
         let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
@@ -353,7 +420,12 @@ impl World for Simulated {
         let died = events
             .iter()
             .rev()
-            .find(|event| event.pid == one.started.pid && matches!(event.what, What::Exit(_)))
+            .find(|event| match event.what {
+                What::Exit(_) => event.pid == one.started.pid,
+                // Whoever ran then has ended then.
+                What::PowerOff => true,
+                _ => false,
+            })
             .map_or(0, |event| event.at);
         Ok(Outcome {
             exit,

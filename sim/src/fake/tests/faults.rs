@@ -23,7 +23,10 @@ fn every_fault() -> Vec<Fault> {
             for when in entry.moments {
                 let methods = entry.methods.iter().filter(|_| when.is_of_a_request());
                 let one = Fault { when: Some(*when), ..fault(act.clone()) };
-                let named = methods.filter(|method| *when != When::BeforeRead || **method == "initialize");
+                let named = methods.filter(|method| match when {
+                    When::BeforeRead => **method == "initialize",
+                    when => !when.is_of_an_effect() || method.starts_with("host."),
+                });
                 all.extend(named.map(|method| Fault { on: Some((*method).to_owned()), ..one.clone() }));
                 all.extend((!when.is_of_a_request()).then_some(one));
             }
@@ -108,6 +111,14 @@ fn a_method_that_is_not_served_has_no_fault() {
 #[test]
 fn there_is_no_second_initialize_in_a_process() {
     assert_eq!(blamed(Fault { nth: Some(2), ..fault(Act::NotJson) }), "nth");
+}
+
+#[test]
+fn a_moment_around_an_effect_belongs_to_the_calls_of_hosts() {
+    let before = Fault { when: Some(When::BeforeEffect), ..fault(Act::Exit(0)) };
+    assert_eq!(blamed(before.clone()), "when");
+    assert_eq!(blamed(Fault { on: Some("link.exec".to_owned()), ..before.clone() }), "on");
+    assert_eq!(Fault { on: Some("host.status".to_owned()), ..before }.check(), Ok(()));
 }
 
 #[test]

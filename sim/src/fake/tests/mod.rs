@@ -3,6 +3,7 @@
 mod bytes;
 mod declare;
 mod faults;
+mod host;
 mod life;
 mod link;
 mod log;

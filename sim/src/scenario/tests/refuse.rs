@@ -281,3 +281,41 @@ fn a_change_of_the_clocks_is_one() {
 fn columns_count_characters_and_not_bytes() {
     refused(&in_step("stdout = { contains = 'ä€😀' }\nstderr = { contains = 'ä', »x = 1 }"), &["`x`"]);
 }
+
+#[test]
+fn what_the_backend_cannot_do() {
+    refused(&in_step("backend_set = »{}"), &["sets nothing"]);
+    refused(&in_step("backend_set = { »lands_ms = 1 }"), &["unknown key `lands_ms`", "`land_ms`"]);
+    refused(&in_step("backend_do = »{ do = 'facts', host = 'box' }"), &["`deadline_ms`"]);
+    refused(&in_step("backend_do = »{ do = 'clear', host = 'box' }"), &["`deadlineAt`"]);
+    refused(&in_step("backend_do = { do = 'clear', host = 'box', fact = »'deadline' }"), &["`deadlineAt`"]);
+    refused(&in_step("backend_do = { do = 'lose', host = 'box', max_jobs = »1 }"), &["`do = \"facts\"`"]);
+    refused(&in_step("backend_do = { do = 'lose', host = 'box', fact = »'maxJobs' }"), &["`do = \"clear\"`"]);
+    refused(&in_step("backend_do = { do = 'lose', host = »'' }"), &["name of the host"]);
+    refused(&in_step("backend_do = { do = »'loose', host = 'box' }"), &["unknown value `loose`", "`lose`"]);
+    refused(&in_step("net = [{ do = 'heal' }, »{ do = 'delay' }]"), &["its `ms`"]);
+    refused(&in_step("net = { do = 'heal', ms = »4 }"), &["`do = \"delay\"`"]);
+    let later = "[[steps]]\nnet = { do = 'heal', at_ms = »1 }";
+    refused(&in_step(later), &["give it a `run`"]);
+    refused(&in_step("backend = »{ instance = 'a' }"), &["`hosts`", "`fenced`"]);
+    refused(&in_step("records = { box = »'gone' }"), &["unknown value `gone`", "`lost`"]);
+}
+
+#[test]
+fn two_ends_of_one_mu() {
+    let simulated =
+        |line: &str| in_step(line).replacen("rules", "real = false\nwhy_not_real = 'x'\nrules", 1);
+    refused(&simulated("kill_at_disk = 1\npower_at_call = »2"), &["`kill_at_disk` or `power_at_call`"]);
+    refused(&simulated("power_at_disk = »0"), &["begins at 1"]);
+    refused(&in_step("power_at_disk = »1"), &["`real = false`"]);
+    refused(&in_step("reboot = »true"), &["`real = false`"]);
+}
+
+#[test]
+fn a_moment_around_an_effect_is_for_hosts() {
+    refused(
+        &in_fault("plugin = 'box'\non = »'link.exec'\nwhen = 'before-effect'\ndo = { exit = 1 }"),
+        &["host.acquire"],
+    );
+    refused(&in_fault("plugin = 'box'\nwhen = »'after-effect'\ndo = { exit = 1 }"), &["host.acquire"]);
+}

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-use super::super::{Db, Scenario};
+use super::super::{Db, RecordState, Scenario};
 use super::{EVERYTHING, parse};
+use crate::backend::{BackendDeed, Fact, NetDeed};
 use crate::fake::{Kind, METHODS, Seam, Sig, When, catalogue};
 
 const SCHEMA: &str = include_str!("../../../../schemas/scenario-v1.json");
@@ -98,6 +99,26 @@ fn schema_and_reader_refuse_the_same_files() {
         around("wire = { plugin = 'box' }"),
         around("chmod = { box = '999' }"),
         around("plan = { box = { file = { mode = '0700' } } }"),
+        around("kill_at_disk = 1"),
+        around("reboot = true"),
+        around("recycle = true"),
+        around("backend_set = {}"),
+        around("backend_set = { fence = 'no' }"),
+        around("backend_set = { land_ms = 2592000001 }"),
+        around("backend_do = { do = 'lose' }"),
+        around("backend_do = { do = 'end', host = 'box' }"),
+        around("backend_do = { do = 'facts', host = 'box' }"),
+        around("backend_do = { do = 'lose', host = 'box', max_jobs = 1 }"),
+        around("backend_do = { do = 'clear', host = 'box' }"),
+        around("backend_do = { do = 'facts', host = 'box', max_jobs = 1, fact = 'maxJobs' }"),
+        around("net = { do = 'delay' }"),
+        around("net = { do = 'heal', ms = 1 }"),
+        around("net = [{ at_ms = 1 }]"),
+        around("backend = { instance = 'a' }"),
+        around("backend = { hosts = -1 }"),
+        around("effects = -1"),
+        around("records = { box = 'there' }"),
+        with_fault("do = 'lookup-none'\non = 'host.look'"),
         with_fault("do = 'invalid-utf8'"),
         with_fault("do = 'exit'"),
         with_fault("do = { exit = 256 }"),
@@ -122,6 +143,16 @@ fn schema_and_reader_take_the_same_files() {
         around("stdout = { contains = ['a', 'b'], lines = 0 }"),
         around("fetch_head = 'absent'\n[[steps]]\nrepo = { fetch_head = '' }"),
         around("plan = { box = {} }\njson = { a = { b = [1, 2.5] } }"),
+        around("backend = [{ hosts = 1, instance = 'a' }, { ever = 0 }]\nrecords = {}\neffects = 0"),
+        around("[[steps]]\nbackend_do = { do = 'well', host = 'box' }\nnet = []\nrecords = { box = 'lost' }"),
+        around(
+            "backend_do = [{ do = 'clear', host = 'box', fact = 'maxJobs' }, { do = 'facts', host = 'box', max_jobs = 1 }]",
+        ),
+        around(
+            "backend_set = { net_ms = 2592000000, deadline_ms = -5 }\nnet = { do = 'delay', ms = 0, at_ms = 9 }",
+        ),
+        with_fault("do = 'lookup-none'\non = 'host.lookup'"),
+        with_fault("do = 'error-human'\non = 'host.acquire'\nwhen = 'after-effect'"),
         with_fault("do = { leave-child = {} }"),
         with_fault("do = { exit = 255 }\nwhen = 'on-eof'\nafter_ms = 0"),
     ];
@@ -155,12 +186,18 @@ fn the_keys_are_the_same_everywhere() {
         ("/$defs/signal_at", around("signal = { zzz = 1 }")),
         ("/$defs/wire", around("wire = { zzz = 1 }")),
         ("/$defs/world_at", around("world = { zzz = 1 }")),
+        ("/$defs/backend", around("backend_set = { zzz = 1 }")),
+        ("/$defs/backend_do", around("backend_do = { zzz = 1 }")),
+        ("/$defs/net", around("net = { zzz = 1 }")),
+        ("/$defs/counts", around("backend = { zzz = 1 }")),
     ];
     for (place, text) in places {
         let properties = schema.pointer(&format!("{place}/properties")).and_then(Value::as_object).unwrap();
         let known = keys_that_the_reader_knows(&text);
         assert_eq!(properties.keys().cloned().collect::<BTreeSet<_>>(), known, "{place}");
-        for key in known.iter().filter(|key| !["plugins", "faults", "steps"].contains(&key.as_str())) {
+        for key in
+            known.iter().filter(|key| !["plugins", "backend", "faults", "steps"].contains(&key.as_str()))
+        {
             let named = [format!("`{key}`"), format!("`{{ {key} = ")];
             assert!(named.iter().any(|name| GUIDE.contains(name)), "the guide lacks `{key}`");
         }
@@ -184,6 +221,10 @@ fn the_values_are_the_same_everywhere() {
         ("/$defs/fault/properties/on/enum", written(METHODS)),
         ("/$defs/signal/enum", written(&Sig::ALL)),
         ("/$defs/step/properties/db/enum", written(&Db::ALL)),
+        ("/$defs/backend_do/properties/do/enum", written(&BackendDeed::ALL)),
+        ("/$defs/backend_do/properties/fact/enum", written(&Fact::ALL)),
+        ("/$defs/net/properties/do/enum", written(&NetDeed::ALL)),
+        ("/$defs/step/properties/records/additionalProperties/enum", written(&RecordState::ALL)),
     ];
     for (place, values) in places {
         assert_eq!(strings(schema.pointer(place).unwrap()), values, "{place}");
