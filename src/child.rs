@@ -10,12 +10,13 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use mu_core::os::{Child, ChildPipe, Exec, Exit, Pid};
+use mu_core::os::{Child, ChildPipe, Exec, Exit, Pid, ProcessId};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{self, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use crate::group::Group;
+use crate::identity::started_or_ended;
 use crate::watched::{Watched, read, write};
 
 /// The groups that were started and whose leaders are not reaped, so that their numbers are theirs.
@@ -39,6 +40,7 @@ fn kill(group: process::Pid) {
 /// A child process of mu, leader of its own group.
 pub struct RealChild {
     leader: process::Pid,
+    identity: ProcessId,
     /// Readable once the leader has ended; `waitid` works on it, whatever happens to the number.
     pidfd: Watched,
     stdin: Option<Watched>,
@@ -51,9 +53,9 @@ pub struct RealChild {
 }
 
 /// See [`mu_core::os::Os::spawn`].
-pub(crate) fn spawn(exec: &Exec, started: &Started) -> io::Result<RealChild> {
+pub(crate) fn spawn(exec: &Exec, boot: String, started: &Started) -> io::Result<RealChild> {
     let mut process = command(exec)?.spawn().map_err(as_os_error)?;
-    adopt(&mut process, started).inspect_err(|_| {
+    adopt(&mut process, boot, started).inspect_err(|_| {
         // No descriptor or memory was left to watch it: it cannot be kept.
         kill(pid_of(&process));
         let _ = process.wait();
@@ -91,13 +93,17 @@ fn pid_of(process: &std::process::Child) -> process::Pid {
     process::Pid::from_child(process)
 }
 
-fn adopt(process: &mut std::process::Child, started: &Started) -> io::Result<RealChild> {
+fn adopt(process: &mut std::process::Child, boot: String, started: &Started) -> io::Result<RealChild> {
     let leader = pid_of(process);
+    let pid = Pid(leader.as_raw_pid());
+    // Its own child, not reaped: the kernel knows it, dead or alive.
+    let since = started_or_ended(pid)?.ok_or(io::ErrorKind::NotFound)?;
     let stdin = process.stdin.take().expect("stdin is a pipe");
     let stdout = process.stdout.take().expect("stdout is a pipe");
     let stderr = process.stderr.take().expect("stderr is a pipe");
     let child = RealChild {
         leader,
+        identity: ProcessId { pid, started: since, boot },
         // Its own child, not reaped: the number is still this process.
         pidfd: Watched::readable(process::pidfd_open(leader, PidfdFlags::empty())?)?,
         stdin: Some(Watched::writable(non_blocking(stdin.into())?)?),
@@ -140,7 +146,11 @@ impl RealChild {
 
 impl Child for RealChild {
     fn pid(&self) -> Pid {
-        Pid(self.leader.as_raw_pid())
+        self.identity.pid
+    }
+
+    fn identity(&self) -> &ProcessId {
+        &self.identity
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -213,7 +223,7 @@ mod tests {
         runtime.block_on(async {
             let started = Started::default();
             let exec = Exec { argv: ["/bin/sh", "-c", "exit 0"].map(Into::into).to_vec(), env: Vec::new() };
-            let mut child = spawn(&exec, &started).unwrap();
+            let mut child = spawn(&exec, "this boot".into(), &started).unwrap();
             assert_eq!(started.0.borrow().len(), 1);
             poll_fn(|cx| child.poll_exited(cx)).await;
             child.reap();

@@ -15,6 +15,12 @@ pub(crate) fn mono() -> Mono {
     Mono(Duration::new(tv_sec.unsigned_abs(), tv_nsec.unsigned_abs() as u32))
 }
 
+/// `CLOCK_BOOTTIME`: time since the machine was started, suspended or not.
+pub(crate) fn boottime() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
+    Duration::new(tv_sec.unsigned_abs(), tv_nsec.unsigned_abs() as u32)
+}
+
 /// `CLOCK_REALTIME`, in milliseconds, rounded down.
 pub(crate) fn wall() -> EpochMs {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::clock::{RealSleep, mono};
+use crate::identity::started_or_ended;
 use crate::watched::{Watched, is_ready};
 
 /// How long until the next look when this one failed for want of descriptors or memory.
@@ -80,6 +81,24 @@ impl Group {
         }
         State::Empty
     }
+}
+
+/// Whether a group that somebody may have started, at any time of this boot, has a living member. `founder` is its
+/// number and the pid of the process that founded it, `started` when that was started.
+///
+/// Errors are those of the kernel.
+pub(crate) fn is_alive(founder: mu_core::os::Pid, started: u64) -> io::Result<bool> {
+    let Some(group) = Some(founder.0).filter(|number| *number > 0).and_then(Pid::from_raw) else {
+        return Ok(false);
+    };
+    // Twice, for a member that forks and ends during the look.
+    for _ in 0..2 {
+        if living_member(group)?.is_some() {
+            // Whoever has the number now and is not the founder got it after the group was empty.
+            return Ok(started_or_ended(founder)?.is_none_or(|its| its == started));
+        }
+    }
+    Ok(false)
 }
 
 /// The pidfd of some living process in the group.

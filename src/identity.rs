@@ -34,6 +34,18 @@ pub(crate) fn started(pid: Pid) -> io::Result<Option<u64>> {
     start_time(&stat?).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// When the process with this pid was started, in clock ticks since boot, whether it lives or is a zombie; `None` when
+/// nobody has the number.
+pub(crate) fn started_or_ended(pid: Pid) -> io::Result<Option<u64>> {
+    match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(stat) => start_time(&stat).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        // It was reaped before the look, or during it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The id of this boot of the machine.
 pub(crate) fn boot() -> io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())

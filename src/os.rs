@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use mu_core::os::{Env, EpochMs, Exec, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream};
+use mu_core::os::{BootTime, Env, EpochMs, Exec, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -14,7 +14,7 @@ use crate::child::{RealChild, Started, spawn};
 use crate::clock::{self, RealSleep};
 use crate::output::Output;
 use crate::signals::{self, Signals};
-use crate::{files, identity, startup};
+use crate::{files, group, identity, startup};
 
 /// The operating system that mu runs on. Cheap to clone; belongs to one thread.
 #[derive(Clone)]
@@ -53,6 +53,12 @@ impl RealOs {
         })))
     }
 
+    fn boot_id(&self) -> &str {
+        self.0.boot.get_or_init(|| {
+            identity::boot().unwrap_or_else(|error| panic!("the kernel does not tell its boot id: {error}"))
+        })
+    }
+
     /// SIGKILL to every group that was started and not reaped: the way out when mu itself has failed (PRC-13).
     pub fn kill_started_groups(&self) {
         self.0.started.kill_all();
@@ -84,12 +90,17 @@ impl Os for RealOs {
         clock::wall()
     }
 
+    fn boot(&self) -> BootTime {
+        BootTime { boot: self.boot_id().to_owned(), since: clock::boottime() }
+    }
+
     fn sleep_until(&self, at: Mono) -> RealSleep {
         RealSleep::until(at)
     }
 
     fn spawn(&self, exec: &Exec) -> io::Result<RealChild> {
-        spawn(exec, &self.0.started)
+        let boot = self.boot_id().to_owned();
+        spawn(exec, boot, &self.0.started)
     }
 
     fn identify(&self, pid: Pid) -> Option<ProcessId> {
@@ -97,10 +108,15 @@ impl Os for RealOs {
         let started = told.unwrap_or_else(|error| {
             panic!("the kernel does not tell whether process {pid} lives: {error}")
         })?;
-        let boot = self.0.boot.get_or_init(|| {
-            identity::boot().unwrap_or_else(|error| panic!("the kernel does not tell its boot id: {error}"))
-        });
-        Some(ProcessId { pid, started, boot: boot.clone() })
+        Some(ProcessId { pid, started, boot: self.boot_id().to_owned() })
+    }
+
+    fn group_alive(&self, leader: &ProcessId) -> bool {
+        let alive = || group::is_alive(leader.pid, leader.started);
+        leader.boot == self.boot_id()
+            && alive().unwrap_or_else(|error| {
+                panic!("the kernel does not tell whether group {} lives: {error}", leader.pid)
+            })
     }
 
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {

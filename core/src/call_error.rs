@@ -50,6 +50,11 @@ impl CallError {
         }
     }
 
+    /// Whether the plugin was asked at all.
+    pub fn was_asked(&self) -> bool {
+        matches!(self, CallError::Unanswered(_) | CallError::Refused(..))
+    }
+
     /// The signal that ended mu's interest in the answer.
     pub fn signal(&self) -> Option<Signal> {
         let cause = match self {
@@ -101,6 +106,7 @@ impl fmt::Display for NotSent {
         match self {
             NotSent::Cancelled => f.write_str("it was given up before"),
             NotSent::Overdue => f.write_str("the plugin did not take its input in time"),
+            NotSent::WindowOver => f.write_str("the time in which the plugin recognises a repeat is over"),
             NotSent::StdinClosed => f.write_str("the plugin has closed its stdin"),
             NotSent::Gone => f.write_str("the plugin was gone"),
             NotSent::Stopped(cause) => write!(f, "the plugin was stopped, {cause}"),

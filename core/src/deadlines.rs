@@ -19,6 +19,10 @@ const READ: Duration = Duration::from_secs(10);
 const EFFECT: Duration = Duration::from_secs(60);
 /// For making a machine.
 const ACQUIRE: Duration = Duration::from_secs(600);
+/// How long before a host is taken away nothing new begins on it, when nobody says otherwise (FACT-02).
+const HOST_MARGIN: Duration = Duration::from_millis(600_000);
+/// The variable that says otherwise.
+pub const HOST_MARGIN_VARIABLE: &str = "MU_HOST_DEADLINE_MARGIN_MS";
 /// The longest that can be asked for: a day.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -37,12 +41,8 @@ pub struct BadVariable {
 /// # Errors
 /// The method's variable is set to something else than a number of milliseconds from 1 to a day.
 pub fn budget(env: &Env, method: Method, timeout: Duration) -> Result<Duration, BadVariable> {
-    let name = variable(method);
-    if let Some(value) = env.var(&name) {
-        let value = value.to_string_lossy();
-        let number = value.parse().ok().map(Duration::from_millis);
-        let allowed = number.filter(|span| (Duration::from_millis(1)..=LONGEST).contains(span));
-        return allowed.ok_or_else(|| BadVariable { name, value: value.into_owned() });
+    if let Some(span) = set(env, &variable(method))? {
+        return Ok(span);
     }
     Ok(match method {
         Method::LinkExec
@@ -54,6 +54,24 @@ pub fn budget(env: &Env, method: Method, timeout: Duration) -> Result<Duration, 
         method if method.is_effect() => EFFECT,
         _ => READ,
     })
+}
+
+/// How long before a host is taken away nothing new begins on it (FACT-02).
+///
+/// # Errors
+/// As [`budget`].
+pub fn host_margin(env: &Env) -> Result<Duration, BadVariable> {
+    Ok(set(env, HOST_MARGIN_VARIABLE)?.unwrap_or(HOST_MARGIN))
+}
+
+/// The span that a variable sets, if it does.
+fn set(env: &Env, name: &str) -> Result<Option<Duration>, BadVariable> {
+    let Some(value) = env.var(name) else { return Ok(None) };
+    let value = value.to_string_lossy();
+    let number = value.parse().ok().map(Duration::from_millis);
+    let allowed = number.filter(|span| (Duration::from_millis(1)..=LONGEST).contains(span));
+    let bad = || BadVariable { name: name.to_owned(), value: value.into_owned() };
+    allowed.map(Some).ok_or_else(bad)
 }
 
 /// `link.checkSteps` as `MU_DEADLINE_LINK_CHECK_STEPS_MS`.

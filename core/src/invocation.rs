@@ -18,17 +18,20 @@ use mu_protocol::declaration::Declaration;
 use mu_protocol::load::{self, Registration, Seam};
 use mu_protocol::messages::dated::{undated_json, with_deadline};
 use mu_protocol::messages::error::{ErrorKind, ReplyError};
-use mu_protocol::messages::method::{AnyResult, Call, Method};
+use mu_protocol::messages::method::{AnyResult, Method, Read};
 use mu_protocol::messages::values::EpochMillis;
 use mu_protocol::outgoing;
 use mu_protocol::schema::SCHEMA_DIGEST;
 
+pub use self::effect::{EffectError, Sending};
 use crate::call_error::{CallError, Unanswered};
 use crate::os::{Env, Exec, Mono, Os, Signal};
 use crate::session::{Answer, Cause, Ending, Expected, NotSent, Process, Request, Session, Status};
 use crate::start_error::Failure;
 pub use crate::start_error::StartError;
 use crate::trust;
+
+mod effect;
 
 /// Variables that mean something to mu on this machine only and never reach a plugin (PRC-04, A-15).
 pub const LOCAL_ONLY: [&str; 9] = [
@@ -235,14 +238,14 @@ impl<O: Os> Invocation<O> {
         }
     }
 
-    /// Asks a plugin, which is started when it does not run (HSK-09, TMO-10), and waits for the end of the call. An answer of
+    /// Asks a plugin something that is no effect; it is started when it does not run (HSK-09, TMO-10), and waits for the end of the call. An answer of
     /// kind `retryable` is followed by the same parameters again, at most three times (ERR-01, CALL-03). A call whose
     /// future is dropped is cancelled (TMO-04, TMO-08).
     ///
     /// # Errors
     /// Says why there is no result, and whether what was asked for may have happened all the same. A call that has no
     /// answer `budget` after it was made stops the plugin; the group of that process is empty when this returns.
-    pub async fn call<C: Call>(
+    pub async fn call<C: Read>(
         &self,
         start: &Start,
         call: &C,
@@ -254,7 +257,10 @@ impl<O: Os> Invocation<O> {
         let mut pauses = RETRY_PAUSES_MS.iter();
         loop {
             self.start(start.clone()).await?;
-            let error = match self.send(&start.name, C::METHOD, &params, budget).await? {
+            let id = self.inner.borrow_mut().fresh_id();
+            let line = self.line(id, C::METHOD, &params, budget)?;
+            let request = Request { method: C::METHOD, line, deadline: self.os.now() + budget };
+            let error = match self.ask(&start.name, id, request, budget).await? {
                 Ok(result) => return Ok(C::result(result).expect("it was read by its method")),
                 Err(error) => error,
             };
@@ -379,29 +385,28 @@ impl<O: Os> Invocation<O> {
         inner.touched = true;
     }
 
-    /// The request line, with a deadline that counts from now.
-    fn line(&self, id: u64, method: Method, params: &str, budget: Duration) -> Result<Vec<u8>, CallError> {
+    /// What is `budget` from now on the wall clock, as it goes on the wire (CALL-01).
+    fn deadline(&self, budget: Duration) -> EpochMillis {
         let wall = u64::try_from(self.os.wall().0).unwrap_or(0);
         let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
-        let deadline = EpochMillis::new(wall.saturating_add(budget)).unwrap_or(EpochMillis::MAX);
-        outgoing::request(id, method.as_str(), &with_deadline(params, deadline))
+        EpochMillis::new(wall.saturating_add(budget)).unwrap_or(EpochMillis::MAX)
+    }
+
+    /// The request line, with a deadline that counts from now.
+    fn line(&self, id: u64, method: Method, params: &str, budget: Duration) -> Result<Vec<u8>, CallError> {
+        outgoing::request(id, method.as_str(), &with_deadline(params, self.deadline(budget)))
             .map_err(|error| CallError::TooLong(method, error))
     }
 
-    /// One send of a call, to a plugin that was ready a moment ago.
-    async fn send(
+    /// Hands a request to a plugin that was ready a moment ago, and waits for the end of the call.
+    async fn ask(
         &self,
         name: &str,
-        method: Method,
-        params: &str,
+        id: u64,
+        request: Request,
         budget: Duration,
     ) -> Result<Result<AnyResult, ReplyError>, CallError> {
-        let id = self.inner.borrow_mut().fresh_id();
-        let request = Request {
-            method,
-            line: self.line(id, method, params, budget)?,
-            deadline: self.os.now() + budget,
-        };
+        let method = request.method;
         self.with(name, |plugin| match &mut plugin.process {
             Some(process) => {
                 process.session().call(id, request);
@@ -410,14 +415,17 @@ impl<O: Os> Invocation<O> {
             None => Err(CallError::NotSent(method, NotSent::Gone)),
         })?;
         let _cancel = CancelOnDrop { invocation: self, name, id };
-        match self.until(|inner| inner.ended.remove(&id)).await {
-            Ended::Answer(Answer::Result(result)) => Ok(Ok(result)),
-            Ended::Answer(Answer::Error(error)) => Ok(Err(error)),
-            Ended::Answer(Answer::NotSent(why)) => Err(CallError::NotSent(method, why)),
+        let ended = self.until(|inner| inner.ended.remove(&id)).await;
+        let result = match ended {
+            Ended::Answer(Answer::Result(result)) => Ok(result),
+            Ended::Answer(Answer::Error(error)) => Err(error),
+            Ended::Answer(Answer::NotSent(why)) => return Err(CallError::NotSent(method, why)),
             Ended::Unanswered(ending) => {
-                Err(CallError::Unanswered(Box::new(Unanswered { id, method, budget, ending: *ending })))
+                let unanswered = Unanswered { id, method, budget, ending: *ending };
+                return Err(CallError::Unanswered(Box::new(unanswered)));
             }
-        }
+        };
+        Ok(result)
     }
 
     fn stop_all(&self, cause: Cause) {

@@ -4,7 +4,9 @@
 //! - [`cli`]: the command line in, one document out
 //! - [`verbs`]: one file for each verb
 //! - [`store`]: the database
+//! - [`journal`]: effects without a definite answer, and how they come to one
 //! - [`link`]: one host's link: scripts, fetches, pushes, checks
+//! - [`provider`]: hosts that plugins provide, as verbs need them
 //! - [`trust`]: the checks on a plugin's file
 //! - [`invocation`]: one run of mu with the plugins it has started
 //! - [`session`]: one plugin process as a state machine; [`start_error`]: why there is none
@@ -17,8 +19,10 @@ pub mod cli;
 mod crash;
 pub mod deadlines;
 pub mod invocation;
+pub mod journal;
 pub mod link;
 pub mod os;
+pub mod provider;
 pub mod session;
 pub mod start_error;
 pub mod store;

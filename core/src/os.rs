@@ -48,6 +48,15 @@ pub struct ProcessId {
     pub boot: String,
 }
 
+/// A moment that means something beyond this run: which start of the machine, and how long after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootTime {
+    /// The id of that start of the machine.
+    pub boot: String,
+    /// Time since then, with the time in which the machine slept.
+    pub since: Duration,
+}
+
 /// The signals that tell mu to end (PRC-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
@@ -186,6 +195,8 @@ pub trait Os: Clone + 'static {
     fn now(&self) -> Mono;
     /// The wall clock.
     fn wall(&self) -> EpochMs;
+    /// The clock that outlives this run: what is kept across runs is measured in it.
+    fn boot(&self) -> BootTime;
     /// A timer that is ready once `now() >= at`.
     fn sleep_until(&self, at: Mono) -> Self::Sleep;
 
@@ -198,6 +209,14 @@ pub trait Os: Clone + 'static {
     ///
     /// When the system does not tell: who may be alive must not be taken for dead.
     fn identify(&self, pid: Pid) -> Option<ProcessId>;
+    /// Whether a process group still has a living member, whoever started it; zombies do not count, stopped processes do.
+    /// `leader` is the process that founded it, dead or alive. A group that has the number and was founded by another
+    /// process is not it: the kernel gives a number away only after its group was empty.
+    ///
+    /// # Panics
+    ///
+    /// As [`Os::identify`].
+    fn group_alive(&self, leader: &ProcessId) -> bool;
     /// Ready when SIGINT, SIGTERM or SIGHUP has arrived. mu never dies of these three by itself.
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal>;
     /// Restores the default action and raises the signal: the process dies of it (PRC-12).
@@ -229,6 +248,8 @@ pub trait Os: Clone + 'static {
 pub trait Child: 'static {
     /// The process id of the leader, which is also the id of the group.
     fn pid(&self) -> Pid;
+    /// Which process the leader is, dead or alive.
+    fn identity(&self) -> &ProcessId;
     /// Writes to the child's standard input. `EPIPE` when the read end is closed. Must not be called after
     /// [`Child::close_stdin`].
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;

@@ -11,6 +11,7 @@ use crate::os::{FileKind, Signal};
 use crate::store::{Missing, Tx, plugins};
 use crate::testing::{FakeOs, Ran, file, open, plugin};
 
+mod effects;
 mod hosts;
 
 fn machine(names: &[&str]) -> FakeOs {

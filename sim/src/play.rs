@@ -13,11 +13,13 @@ use serde_json::Value;
 use crate::backend::Control;
 use crate::fake::{Act, Fault, Group, Plan, PluginTable, Sig, Until, When, schema_digest};
 use crate::kernel::Options;
-use crate::oracle::{Leak, Violation};
+use crate::oracle::{Excuses, Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::Digest;
-use crate::world::{AtCall, Cannot, ClockChange, Executables, Outcome, Real, Run, Simulated, World};
+use crate::world::{
+    AtCall, AtDisk, Cannot, ClockChange, Executables, Marks, Outcome, Real, Run, Simulated, World,
+};
 
 /// Something that did not come out as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub struct Setting {
     pub show: Show,
     /// The faults were drawn and not scripted: one that never takes effect is no finding.
     pub drawn: bool,
+    /// Every call and operation of each mu and every act of each plugin is written down.
+    pub marks: bool,
 }
 
 /// A scenario that was played.
@@ -99,6 +103,8 @@ pub struct Played {
     pub fired: BTreeMap<String, u64>,
     /// What was asked for to be shown.
     pub transcript: Option<String>,
+    /// What each mu called and each plugin did, if that was asked for.
+    pub marks: Vec<Marks>,
 }
 
 /// Plays a scenario on the simulated machine.
@@ -146,15 +152,20 @@ fn world_of(scenario: &Scenario) -> Simulated {
 }
 
 fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
+    if setting.marks {
+        world.keep_marks();
+    }
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
         findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
     }
     let traits = Traits::of(scenario);
-    let violations = world.judge(&traits.stubborn, traits.leak);
+    let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
     findings.extend(violations.into_iter().map(Finding::Violation));
+    let marks = world.marks();
     let machine = world.machine();
     Ok(Played {
+        marks,
         findings,
         chain: Some(machine.digest()),
         events: machine.event_count(),
@@ -189,6 +200,8 @@ struct Traits {
     leak: Leak,
     /// One leaves its group.
     escaping: bool,
+    /// What no mu could make good.
+    excuses: Excuses,
 }
 
 impl Traits {
@@ -229,6 +242,7 @@ impl Traits {
             stubborn: by_fault.chain(by_signal).cloned().collect(),
             leak: faults.iter().map(leaks).max().unwrap_or_default(),
             escaping: faults.iter().any(|one| escapes(&one.act)),
+            excuses: Excuses::of(scenario),
         }
     }
 }
@@ -286,7 +300,7 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         if let Some(argv) = step.argv(&place) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
             let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
-            let started = world.start(&run(step, argv))?;
+            let started = world.start(&run(index + 1, step, argv))?;
             begun.push(Begun { number: index + 1, step, started, before });
         }
         if step.overlap {
@@ -311,6 +325,10 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
             missed = all.len();
         }
         world.unlock_db();
+        if step.converged {
+            let texts = world.unconverged(Excuses::of(scenario))?;
+            findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: index + 1, text }));
+        }
     }
     let mut fired = BTreeMap::new();
     for name in scenario.plugins.keys().flat_map(|plugin| world.fired(plugin)) {
@@ -396,18 +414,24 @@ fn change(step: &Step, world: &mut impl World) -> Result<(), Cannot> {
     for (_, control) in controls(step).filter(|(at_ms, _)| *at_ms == 0) {
         world.control(&control)?;
     }
-    Ok(())
+    if step.end_all { world.end_all() } else { Ok(()) }
 }
 
-fn run(step: &Step, argv: Vec<String>) -> Run {
+fn run(number: usize, step: &Step, argv: Vec<String>) -> Run {
     let ms = Duration::from_millis;
     Run {
+        step: number,
         argv,
         env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
         clocks: step.world.iter().map(|one| (ms(one.at_ms), clock_change(one))).collect(),
         controls: controls(step).filter(|(at_ms, _)| *at_ms > 0).map(|(at, what)| (ms(at), what)).collect(),
-        at_call: step.kill_at_call.map(AtCall::Kill).or(step.panic_at_call.map(AtCall::Panic)),
+        at_call: (step.kill_at_call.map(AtCall::Kill))
+            .or(step.panic_at_call.map(AtCall::Panic))
+            .or(step.power_at_call.map(AtCall::PowerOff)),
+        at_disk: step.kill_at_disk.map(AtDisk::Kill).or(step.power_at_disk.map(AtDisk::PowerOff)),
+        disk_error: step.disk_error,
+        plugin_ends: step.kill_plugin_at.iter().map(|(name, at)| (name.clone(), *at)).collect(),
         stdout_closed_after: step.stdout_closed.then_some(0),
     }
 }

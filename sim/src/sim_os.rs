@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use mu_core::os::{
-    Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
+    BootTime, Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
 };
 use nix::errno::Errno;
 use rusqlite::Connection;
@@ -21,6 +21,7 @@ use crate::kernel::{
     Disposition, Fd, Give, Group, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM, STDERR, STDIN, STDOUT, Sleep,
     Spawn, Spawned, Sys,
 };
+use crate::oracle::effects::is_effect;
 use crate::streams;
 
 /// The mode of directories that mu makes: for its user alone.
@@ -31,6 +32,18 @@ const PRIVATE: u32 = 0o700;
 pub struct SimOs {
     sys: Sys,
     own: Rc<Own>,
+    watch: Option<Watch>,
+}
+
+/// Sees the moments right before a mu writes the first byte of an effect to a plugin.
+#[derive(Clone)]
+pub struct Watch(Rc<dyn Fn()>);
+
+impl Watch {
+    /// Has `see` called at each such moment. It looks and changes nothing.
+    pub fn new(see: impl Fn() + 'static) -> Watch {
+        Watch(Rc::new(see))
+    }
 }
 
 struct Own {
@@ -64,7 +77,12 @@ impl SimOs {
             pid: sys.pid(),
         };
         let random = RefCell::new(sys.stream("random"));
-        SimOs { sys, own: Rc::new(Own { env, random }) }
+        SimOs { sys, own: Rc::new(Own { env, random }), watch: None }
+    }
+
+    /// The same, watched.
+    pub fn watched(self, watch: Watch) -> SimOs {
+        SimOs { watch: Some(watch), ..self }
     }
 
     fn sys(&self, call: &'static str) -> &Sys {
@@ -85,6 +103,11 @@ impl Os for SimOs {
         self.sys("wall").wall()
     }
 
+    fn boot(&self) -> BootTime {
+        let sys = self.sys("boot");
+        BootTime { boot: sys.boot_text(), since: sys.boottime() }
+    }
+
     fn sleep_until(&self, at: Mono) -> Sleep {
         self.sys("sleep_until").sleep_until(at)
     }
@@ -101,11 +124,17 @@ impl Os for SimOs {
         let spawn = Spawn { exec, group: Group::Own, fds: &fds, cwd: None, defaults: &[SIGPIPE] };
         let Spawned { pid, pipes } = sys.spawn(&spawn)?;
         let [stdin, stdout, stderr] = pipes[..] else { unreachable!("three pipes were asked for") };
-        Ok(SimChild { sys: self.sys.clone(), pid, stdin: Some(stdin), stdout, stderr })
+        let identity = sys.identity(pid).expect("a child that was just started is known");
+        let (sys, watch) = (self.sys.clone(), self.watch.clone());
+        Ok(SimChild { sys, pid, identity, stdin: Some(stdin), stdout, stderr, watch, within: false })
     }
 
     fn identify(&self, pid: Pid) -> Option<ProcessId> {
         self.sys("identify").identify(pid)
+    }
+
+    fn group_alive(&self, leader: &ProcessId) -> bool {
+        self.sys("group_alive").group_alive(leader)
     }
 
     fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
@@ -172,10 +201,14 @@ impl Os for SimOs {
 pub struct SimChild {
     sys: Sys,
     pid: Pid,
+    identity: ProcessId,
     /// Absent once closed.
     stdin: Option<Fd>,
     stdout: Fd,
     stderr: Fd,
+    watch: Option<Watch>,
+    /// A line has been begun and not ended.
+    within: bool,
 }
 
 impl SimChild {
@@ -190,9 +223,27 @@ impl Child for SimChild {
         self.pid
     }
 
+    fn identity(&self) -> &ProcessId {
+        &self.identity
+    }
+
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let stdin = self.stdin.expect("nothing is written after stdin was closed");
-        self.sys("child.poll_write").poll_write(stdin, cx, bytes)
+        self.sys("child.poll_write");
+        if let Some(Watch(see)) = &self.watch
+            && !self.within
+            && self.sys.alive()
+            && is_effect(bytes)
+        {
+            see();
+        }
+        let written = self.sys.poll_write(stdin, cx, bytes);
+        if let Poll::Ready(Ok(count)) = written
+            && count > 0
+        {
+            self.within = bytes[count - 1] != b'\n';
+        }
+        written
     }
 
     fn close_stdin(&mut self) {

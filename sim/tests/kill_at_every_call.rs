@@ -40,7 +40,7 @@ fn sweep(end: &str) {
     loop {
         at += 1;
         let played =
-            play::simulated(&scenario(end, at, at), Setting { show: Show::Transcript, drawn: false })
+            play::simulated(&scenario(end, at, at), Setting { show: Show::Transcript, ..Setting::default() })
                 .expect("the machine can do that");
         let transcript = played.transcript.expect("it was asked for");
         assert!(played.findings.is_empty(), "{end} = {at}: {:#?}\n{transcript}", played.findings);

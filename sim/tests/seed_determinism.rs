@@ -7,7 +7,7 @@ use mu_sim::play::{self, Setting, Show};
 
 /// Chain and number of events, and the events themselves.
 fn run(seed: u64) -> (String, u64, String) {
-    let setting = Setting { drawn: true, show: Show::Events };
+    let setting = Setting { drawn: true, show: Show::Events, ..Setting::default() };
     let played = play::simulated(&explore::draw(seed), setting).expect("a seed can be played");
     let chain = played.chain.expect("a simulated run has one").to_string();
     (chain, played.events, played.transcript.expect("it was asked for"))

@@ -1,6 +1,7 @@
 //! Who keeps a group from being empty, and whom a kill reaches.
 
 use super::*;
+use mu_core::os::ProcessId;
 
 /// PRC-16
 pub(crate) async fn a_dead_leader_does_not_keep_its_group_from_being_empty<W: World>(world: &W) {
@@ -118,4 +119,55 @@ pub(crate) async fn killing_a_group_twice_is_no_error<W: World>(world: &W) {
     exited(&mut child).await;
     group_empty(&mut child).await;
     child.reap();
+}
+
+///
+pub(crate) async fn a_group_lives_as_long_as_a_member_whatever_became_of_its_leader<W: World>(world: &W) {
+    let mut child = start(world, Program::LeaveHelper);
+    let founder = child.identity().clone();
+    assert!(world.os().group_alive(&founder));
+    assert_eq!(exited(&mut child).await, Exit::Status(0));
+    assert!(world.os().group_alive(&founder), "its helper lives");
+    child.kill_group();
+    group_empty(&mut child).await;
+    assert!(!world.os().group_alive(&founder), "a zombie is no member");
+    child.reap();
+    assert!(!world.os().group_alive(&founder));
+}
+
+///
+pub(crate) async fn a_stopped_member_keeps_its_group_alive<W: World>(world: &W) {
+    let mut child = start(world, Program::Stopped);
+    ready(&mut child).await;
+    world.until_stopped(child.pid()).await;
+    let founder = child.identity().clone();
+    assert!(world.os().group_alive(&founder));
+    finish(child).await;
+    assert!(!world.os().group_alive(&founder));
+}
+
+///
+pub(crate) async fn a_group_of_another_founder_or_boot_is_another_one<W: World>(world: &W) {
+    let child = start(world, Program::Idle);
+    let founder = child.identity().clone();
+    assert_eq!(world.os().identify(founder.pid).as_ref(), Some(&founder));
+    assert!(world.os().group_alive(&founder));
+    let another = ProcessId { started: founder.started + 1, ..founder.clone() };
+    assert!(!world.os().group_alive(&another), "the number was given away after that group was empty");
+    let before = ProcessId { boot: "00000000-0000-0000-0000-000000000000".into(), ..founder.clone() };
+    assert!(!world.os().group_alive(&before), "nothing lives on through a start of the machine");
+    for pid in [0, -1, i32::MIN, i32::MAX].map(Pid) {
+        assert!(!world.os().group_alive(&ProcessId { pid, ..founder.clone() }), "{pid}");
+    }
+    finish(child).await;
+}
+
+///
+pub(crate) async fn a_leader_is_known_dead_or_alive<W: World>(world: &W) {
+    let mut child = start(world, Program::ExitWith(0));
+    let before = child.identity().clone();
+    assert_eq!(before.pid, child.pid());
+    exited(&mut child).await;
+    assert_eq!(*child.identity(), before);
+    finish(child).await;
 }

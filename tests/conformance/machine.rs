@@ -85,3 +85,14 @@ pub(crate) async fn an_output_that_nobody_reads_is_a_broken_pipe<W: World>(world
     }
     assert!(matches!(poll_fn(|cx| world.os().poll_write(Stream::Err, cx, b"\n")).await, Ok(1)));
 }
+
+///
+pub(crate) async fn time_since_the_start_of_the_machine_goes_on_under_one_boot_id<W: World>(world: &W) {
+    let os = world.os();
+    let before = os.boot();
+    os.sleep_until(os.now() + Duration::from_millis(20)).await;
+    let after = os.boot();
+    assert_eq!(before.boot, after.boot);
+    assert!(after.since - before.since >= Duration::from_millis(20), "{before:?} {after:?}");
+    assert_eq!(os.identify(os.env().pid).unwrap().boot, after.boot);
+}

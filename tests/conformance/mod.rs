@@ -170,6 +170,10 @@ macro_rules! every_body {
                 thirty_children_live_side_by_side
             }
             groups {
+                a_group_lives_as_long_as_a_member_whatever_became_of_its_leader
+                a_stopped_member_keeps_its_group_alive
+                a_group_of_another_founder_or_boot_is_another_one
+                a_leader_is_known_dead_or_alive
                 a_dead_leader_does_not_keep_its_group_from_being_empty
                 a_living_leader_is_a_member_of_its_group
                 a_child_leads_a_group_of_its_own_number
@@ -284,6 +288,7 @@ macro_rules! every_body {
                 timers_fire_in_the_order_of_their_times
                 a_timer_wakes_a_task_that_waits_for_a_child_as_well
                 the_clock_does_not_run_backwards
+                time_since_the_start_of_the_machine_goes_on_under_one_boot_id
                 random_bytes_are_not_zeros_and_not_the_same_twice
                 an_output_that_nobody_reads_is_a_broken_pipe
             }

@@ -12,9 +12,12 @@ use serde_json::json;
 use crate::cli::failure::{Failure, Kind};
 use crate::cli::output::{Output, Row};
 use crate::cli::text::command;
+use crate::store::effects::Verdict;
+use crate::store::hosts::Params;
 use crate::verbs::host_add::Setup;
 use crate::verbs::name::{HostName, PluginName};
 
+mod effect;
 mod host;
 
 /// What a run of mu is asked to do.
@@ -64,6 +67,46 @@ pub enum Request {
         name: HostName,
         /// What it is registered with.
         setup: Setup,
+    },
+    /// `mu host acquire`
+    HostAcquire {
+        /// The name it gets.
+        name: HostName,
+        /// The plugin that makes it.
+        provider: PluginName,
+        /// What the plugin is to heed.
+        params: Params,
+    },
+    /// `mu host status`
+    HostStatus {
+        /// Which host.
+        name: HostName,
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu host release`
+    HostRelease {
+        /// Which host.
+        name: HostName,
+    },
+    /// `mu effect list`
+    EffectList {
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu effect show`
+    EffectShow {
+        /// Its key.
+        key: String,
+        /// Cut nothing.
+        full: bool,
+    },
+    /// `mu effect resolve`
+    EffectResolve {
+        /// Its key.
+        key: String,
+        /// What the operator says of it, and why; the rules decide when not given.
+        word: Option<(Verdict, String)>,
     },
     /// `mu host list`
     HostList {
@@ -168,11 +211,17 @@ enum Verb {
         #[command(subcommand)]
         verb: PluginVerb,
     },
-    /// Register and check hosts, run scripts and fetch from there
+    /// Add, acquire and check hosts, run scripts and fetch from there
     #[command(after_help = "Example:\n  mu host list")]
     Host {
         #[command(subcommand)]
         verb: host::Verb,
+    },
+    /// See and resolve effects that have no definite answer
+    #[command(after_help = "Example:\n  mu effect list")]
+    Effect {
+        #[command(subcommand)]
+        verb: effect::Verb,
     },
     /// Look into mu's database
     #[command(after_help = "Example:\n  mu db query 'SELECT name, instance FROM plugins'")]
@@ -312,6 +361,7 @@ fn request(verb: Verb) -> Result<Request, Failure> {
             }
         },
         Verb::Host { verb } => return verb.request(),
+        Verb::Effect { verb } => return verb.request(),
         Verb::Db { verb: DbVerb::Query(args) } | Verb::Sql(args) => query(args),
         Verb::Completions { shell } => Request::Completions { shell },
     })

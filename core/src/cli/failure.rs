@@ -46,7 +46,7 @@ kinds! {
     Usage = "usage", 2;
     /// A name outside the grammar of names.
     BadName = "bad-name", 2;
-    /// An argument that is not UTF-8.
+    /// An argument that is not UTF-8, or not what it has to be.
     BadArgument = "bad-argument", 2;
     /// SQLite does not accept the statement.
     BadSql = "bad-sql", 2;
@@ -60,6 +60,8 @@ kinds! {
     UnknownPlugin = "unknown-plugin", 3;
     /// No host of that name is registered.
     UnknownHost = "unknown-host", 3;
+    /// No open effect has that key.
+    UnknownEffect = "unknown-effect", 3;
     /// There is no git repository where one is to be.
     NoRepository = "no-repository", 3;
     /// The plugin's file fails the trust checks.
@@ -76,6 +78,16 @@ kinds! {
     HostDiffers = "host-differs", 4;
     /// The link serves no fetch, and the host has no template for it.
     NoFetchTemplate = "no-fetch-template", 4;
+    /// The name of a host is taken.
+    HostTaken = "host-taken", 4;
+    /// The host has no definite answer to its acquire or release yet.
+    HostNotReady = "host-not-ready", 4;
+    /// The host is proven to exist no longer.
+    HostLost = "host-lost", 4;
+    /// Somebody lives who may still bring the effect about; nothing was sent.
+    EffectBusy = "effect-busy", 4;
+    /// The plugin is another instance than the one that has the host, or was sent the effect; nothing was sent.
+    StopChanged = "stop-changed", 4;
     /// A newer mu wrote the database.
     DatabaseNewer = "database-newer", 4;
     /// The system lacks what mu starts with.
@@ -236,6 +248,9 @@ impl From<StoreError> for Failure {
             StoreError::BadRow { table: "host_profiles", row, .. } => {
                 failure.or_else([command(["mu", "host", "rm", row])])
             }
+            StoreError::BadRow { table: "effects" | "effect_sends", row, .. } => {
+                failure.or_else([command(["mu", "effect", "show", row])])
+            }
             _ => failure,
         }
     }
@@ -274,6 +289,7 @@ mod tests {
             reason: "is wrong".into(),
             remedy: "mend it".into(),
             said: said.map(str::to_owned),
+            other_instance: None,
         };
         Failure::start("box", &["/x/mu-plugin-box".into(), "a b".into()], &StartError::Refused(refusal))
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::invocation::Invocation;
 use crate::link::LinkError;
+use crate::link::site::Site;
 use crate::os::Os;
 use crate::store::channels::{self, Held, Taken};
-use crate::store::hosts::Host;
 use crate::store::{Store, StoreError};
 
 /// The first pause between two looks; each is twice as long as the one before …
@@ -21,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) async fn take<O: Os>(
     invocation: &Invocation<O>,
     store: &Store<O>,
-    host: &Host,
+    host: &Site,
     budget: Duration,
 ) -> Result<Held, LinkError> {
     let os = invocation.os();

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use mu_protocol::declaration::Vocabulary;
 use mu_protocol::messages::checks::{Phase, Step, StepOk, Steps};
 use mu_protocol::messages::error::ErrorKind;
-use mu_protocol::messages::method::Call;
+use mu_protocol::messages::method::{Call, Read};
 use mu_protocol::messages::values::{Name, RemotePath};
 use mu_protocol::messages::{job, link};
 
@@ -87,7 +87,7 @@ impl<O: Os> Link<'_, O> {
         ControlFlow::Continue(())
     }
 
-    async fn ask<C: Call<Result = Steps>>(&self, params: &C) -> Result<Steps, LinkError> {
+    async fn ask<C: Read<Result = Steps>>(&self, params: &C) -> Result<Steps, LinkError> {
         let budget = self.budget(C::METHOD, deadlines::TIMEOUT)?;
         Ok(self.invocation.call(&self.start(), params, budget).await?)
     }

@@ -9,9 +9,9 @@ use crate::call_error::CallError;
 use crate::cli::failure::{Failure, Kind};
 use crate::deadlines::BadVariable;
 use crate::link::RepositoryError;
+use crate::link::site::Site;
 use crate::os::{Pid, Signal};
 use crate::store::StoreError;
-use crate::store::hosts::Host;
 use crate::store::plugins::Plugin;
 
 /// Why a link did not do what was asked. `Display` is one line, without the host's name.
@@ -58,7 +58,7 @@ pub enum LinkError {
 
 impl LinkError {
     /// The failure of a verb on that host.
-    pub(super) fn failure(&self, host: &Host, plugin: &Plugin) -> Failure {
+    pub(super) fn failure(&self, host: &Site, plugin: &Plugin) -> Failure {
         let name = &host.name;
         let kind = match self {
             LinkError::Call(error) => {
@@ -138,6 +138,12 @@ impl From<StoreError> for LinkError {
 impl From<BadVariable> for LinkError {
     fn from(error: BadVariable) -> LinkError {
         LinkError::Variable(error)
+    }
+}
+
+impl From<BadVariable> for Failure {
+    fn from(error: BadVariable) -> Failure {
+        Failure::new(Kind::BadVariable, error.to_string())
     }
 }
 

@@ -1,6 +1,7 @@
 //! One host's link: scripts, fetches and pushes through the plugin that reaches it.
 //!
 //! - `channel`: the host's channels, when mu keeps count of them
+//! - `site`: the host as its link sees it
 //! - `repository`: the repository here that is fetched into
 //! - `template`: a fetch by the host's own shell command
 //! - `check`: `host check`, step by step
@@ -15,6 +16,7 @@ mod check;
 mod error;
 mod repository;
 pub mod shell;
+mod site;
 mod template;
 
 use std::time::Duration;
@@ -23,8 +25,8 @@ use mu_protocol::declaration::{self, RemoteOnTimeout, Slots};
 use mu_protocol::load::{self, Registration, Seam};
 use mu_protocol::messages::error::ErrorKind;
 use mu_protocol::messages::link::{ExecParams, FetchParams, PushParams, Run};
-use mu_protocol::messages::method::{Call, Method};
-use mu_protocol::messages::target::{HostRef, Target};
+use mu_protocol::messages::method::{Method, Read};
+use mu_protocol::messages::target::Target;
 use mu_protocol::messages::values::{AbsolutePath, CommitId, Millis, RemotePath};
 
 pub use check::{Report, Shown};
@@ -35,10 +37,12 @@ use crate::call_error::CallError;
 use crate::cli::failure::{Failure, Kind};
 use crate::deadlines;
 use crate::invocation::{Invocation, Start};
+use crate::link::site::Site;
 use crate::os::Os;
+use crate::provider;
 use crate::session::GRACE;
-use crate::store::hosts::{self, Host};
 use crate::store::plugins::{self, Plugin};
+use crate::store::profiles;
 use crate::store::{Store, Tx};
 use crate::verbs::name::HostName;
 
@@ -46,7 +50,7 @@ use crate::verbs::name::HostName;
 pub struct Link<'a, O: Os> {
     invocation: &'a Invocation<O>,
     store: &'a Store<O>,
-    host: Host,
+    host: Site,
     plugin: Plugin,
     declared: declaration::Link,
 }
@@ -63,21 +67,26 @@ pub struct Ran {
 }
 
 impl<'a, O: Os> Link<'a, O> {
-    /// The link of a registered host.
+    /// The link of a host that was added, or acquired and is ready; an effect that is open on it is resolved first.
     ///
     /// # Errors
-    /// Nobody has that name (exit 3), its plugin declares no link (exit 4), or those of the database.
+    /// Nobody has that name (exit 3), its plugin declares no link, the host cannot be used (exit 4), or those of the
+    /// database.
     pub async fn open(
         invocation: &'a Invocation<O>,
         store: &'a Store<O>,
         name: &HostName,
     ) -> Result<Link<'a, O>, Failure> {
         let find = |tx: Tx<'_>| {
-            let Some(host) = hosts::find(tx, name)? else { return Ok(None) };
+            let Some(host) = profiles::find(tx, name)? else { return Ok(None) };
             Ok(plugins::find(tx, host.plugin.as_str())?.map(|plugin| (host, plugin)))
         };
-        let Some((host, plugin)) = store.read(find).await? else {
-            return Err(name.unknown(&store.read(hosts::names).await?));
+        let (host, plugin) = match store.read(find).await? {
+            Some((profile, plugin)) => (Site::from(profile), plugin),
+            None => {
+                let (host, plugin) = provider::ready(invocation, store, name).await?;
+                (Site::from(host), plugin)
+            }
         };
         let Some(declared) = plugin.declaration.seams.link.clone() else {
             let needs = Registration { name: &plugin.name, needs: &[Seam::Link] };
@@ -86,11 +95,6 @@ impl<'a, O: Os> Link<'a, O> {
             return Err(Failure::new(Kind::LoadRefused, message));
         };
         Ok(Link { invocation, store, host, plugin, declared })
-    }
-
-    /// The host.
-    pub fn host(&self) -> &Host {
-        &self.host
     }
 
     /// The failure of a verb that the error is the end of.
@@ -193,7 +197,7 @@ impl<'a, O: Os> Link<'a, O> {
 
     /// A call that answers with a run. A run that was cut off is handed on once what it left has stopped, for a link that
     /// says how long that takes, so that its channel is held as long (LINK-18).
-    async fn run<C: Call<Result = Run>>(&self, params: &C, budget: Duration) -> Result<Run, LinkError> {
+    async fn run<C: Read<Result = Run>>(&self, params: &C, budget: Duration) -> Result<Run, LinkError> {
         let run = self.invocation.call(&self.start(), params, budget).await?;
         if run.exit_code.is_none() && self.declared.remote_on_timeout == RemoteOnTimeout::Stopping {
             // A signal does not end the wait: what was cut off may still run, and mu has one grace to end anyway.
@@ -232,8 +236,7 @@ impl<'a, O: Os> Link<'a, O> {
     }
 
     fn target(&self) -> Target {
-        let host = HostRef { name: self.host.name.wire(), handle: None, instance: None };
-        Target { agent: None, job: None, host }
+        Target { agent: None, job: None, host: self.host.target.clone() }
     }
 }
 

@@ -37,6 +37,8 @@ pub enum NotSent {
     Cancelled,
     /// Its deadline passed while earlier lines kept the pipe full.
     Overdue,
+    /// The time was over in which the plugin recognises a repeat.
+    WindowOver,
     /// The plugin had closed its stdin.
     StdinClosed,
     /// The plugin was being stopped, or was gone.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::{Action, Ending, Session, Status, StderrLine};
-use crate::os::{Child, ChildPipe, Mono, Os};
+use crate::os::{Child, ChildPipe, Mono, Os, ProcessId};
 
 /// Bytes read from a pipe at once.
 const CHUNK: usize = 64 * 1024;
@@ -66,6 +66,11 @@ impl<O: Os> Process<O> {
             Status::Ended(ending) => Some(Ending { stderr: self.stderr.clone(), ..ending.clone() }),
             _ => None,
         }
+    }
+
+    /// The leader, which gives the group its number.
+    pub fn group(&self) -> &ProcessId {
+        self.child.identity()
     }
 
     /// Takes in what has come: bytes, the leader's exit, the end of the group, each once and in this order. Returns

@@ -1,6 +1,11 @@
-//! The table `host_profiles`: one row for each host that was added (REG-16).
+//! The table `hosts`: one row for each host that a plugin provides (HOST), from the intent to acquire it on.
 
-use mu_protocol::declaration::Declaration;
+use std::collections::BTreeMap;
+
+use mu_protocol::messages::host::{Acquired, HostState};
+use mu_protocol::messages::target::HostRef;
+use mu_protocol::messages::values::{Count, EpochMillis, Handle, Instance, Millis};
+use mu_protocol::objects::Patch;
 use rusqlite::{OptionalExtension, params};
 use serde_json::json;
 
@@ -9,66 +14,166 @@ use crate::os::EpochMs;
 use crate::store::{Named, StoreError, Tx};
 use crate::verbs::name::{HostName, PluginName};
 
-/// A host whose link is a plugin.
+/// What a provider was asked for: `--param` by `--param` (A-26).
+pub type Params = BTreeMap<String, String>;
+
+/// A host that a plugin provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
     /// Its name.
     pub name: HostName,
-    /// The plugin that is its link.
+    /// Its provider.
     pub plugin: PluginName,
-    /// What it is, as far as mu can tell: see [`identity`].
-    pub identity: String,
-    /// The shell command that fetches from it, when the link does not (REG-18).
-    pub fetch_template: Option<String>,
-    /// The repository on it that worktrees are made from.
-    pub repo: Option<String>,
-    /// How many link calls it takes at once, when mu keeps count (SEAM-04); at least 1.
-    pub max_sessions: u32,
-    /// When it was added.
-    pub added_at: EpochMs,
+    /// The instance of the provider that it belongs to; no other is ever asked about it (EFF-24).
+    pub instance: Instance,
+    /// Where it stands.
+    pub state: State,
+    /// What it was acquired with.
+    pub params: Params,
+    /// What its provider said of it.
+    pub facts: Facts,
+    /// When it came into this state.
+    pub since: EpochMs,
+}
+
+/// Where a host stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its acquire has no definite answer.
+    Acquiring,
+    /// It is there.
+    Ready(Handle),
+    /// Its release has no definite answer.
+    Releasing(Handle),
+    /// It is proven to exist no longer (HOST-12).
+    Lost {
+        /// What its provider called it.
+        handle: Handle,
+        /// What the proof is.
+        reason: String,
+    },
+}
+
+impl State {
+    /// The word in the column.
+    pub fn word(&self) -> &'static str {
+        match self {
+            State::Acquiring => "acquiring",
+            State::Ready(_) => "ready",
+            State::Releasing(_) => "releasing",
+            State::Lost { .. } => "lost",
+        }
+    }
+
+    /// What the provider calls the host, once it has said so.
+    pub fn handle(&self) -> Option<&Handle> {
+        match self {
+            State::Acquiring => None,
+            State::Ready(handle) | State::Releasing(handle) | State::Lost { handle, .. } => Some(handle),
+        }
+    }
+}
+
+/// What a provider tells about a host (HOST-05, FACT-01). mu keeps it; nothing acts on it by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// When it will be taken away.
+    pub deadline_at: Option<EpochMillis>,
+    /// After how much idle time it may be taken away.
+    pub idle_reclaim_ms: Option<Millis>,
+    /// How many jobs it takes at once.
+    pub max_jobs: Option<Count>,
+}
+
+impl Facts {
+    /// Those of an acquire.
+    pub fn of(acquired: &Acquired) -> Facts {
+        let Acquired { deadline_at, idle_reclaim_ms, max_jobs, .. } = *acquired;
+        Facts { deadline_at, idle_reclaim_ms, max_jobs }
+    }
+
+    /// Patched by a status: what it leaves out stays (HOST-09), what it clears goes (HOST-10). Only `up` tells any.
+    pub fn patched(self, state: HostState) -> Facts {
+        let HostState::Up { deadline_at, idle_reclaim_ms, max_jobs, .. } = state else { return self };
+        fn patch<T>(patch: Patch<T>, before: Option<T>) -> Option<T> {
+            patch.apply(before)
+        }
+        Facts {
+            deadline_at: patch(deadline_at, self.deadline_at),
+            idle_reclaim_ms: patch(idle_reclaim_ms, self.idle_reclaim_ms),
+            max_jobs: patch(max_jobs, self.max_jobs),
+        }
+    }
 }
 
 impl Host {
+    /// What goes into every target that names it (HOST-03).
+    pub fn target(&self) -> HostRef {
+        let handle = self.state.handle().cloned();
+        let instance = handle.is_some().then(|| self.instance.clone());
+        HostRef { name: self.name.wire(), handle, instance }
+    }
+
     /// All columns, under their names (OUT-08).
     pub fn row(&self) -> Row {
+        let reason = match &self.state {
+            State::Lost { reason, .. } => Some(reason),
+            _ => None,
+        };
         Row::new([
             ("name", json!(self.name.as_str())),
             ("plugin", json!(self.plugin.as_str())),
-            ("identity", json!(self.identity)),
-            ("fetch_template", json!(self.fetch_template)),
-            ("repo", json!(self.repo)),
-            ("max_sessions", json!(self.max_sessions)),
-            ("added_at", json!(self.added_at.0)),
+            ("instance", json!(self.instance.as_str())),
+            ("state", json!(self.state.word())),
+            ("handle", json!(self.state.handle())),
+            ("params", json!(self.params)),
+            ("deadline_at", json!(self.facts.deadline_at)),
+            ("idle_reclaim_ms", json!(self.facts.idle_reclaim_ms)),
+            ("max_jobs", json!(self.facts.max_jobs)),
+            ("reason", json!(reason)),
+            ("since", json!(self.since.0)),
         ])
     }
 }
 
-/// The identity of a plugin's host: the same backend is the same host, whatever it is called here (HSK-05).
-pub fn identity(plugin: &PluginName, declaration: &Declaration) -> String {
-    format!("plugin:{plugin}:{}", declaration.instance)
-}
+const COLUMNS: &str =
+    "name, plugin, instance, state, handle, params, deadline_at, idle_reclaim_ms, max_jobs, reason, since";
 
-const COLUMNS: &str = "name, plugin, identity, fetch_template, repo, max_sessions, added_at";
-
-/// A row as SQLite has it.
-type Raw = (String, String, String, Option<String>, Option<String>, i64, i64);
-
-fn raw(row: &rusqlite::Row<'_>) -> rusqlite::Result<Raw> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
-}
-
-fn typed(tx: Tx<'_>, row: Raw) -> Result<Host, StoreError> {
-    let (name, plugin, identity, fetch_template, repo, max_sessions, added_at) = row;
-    let bad = |column| tx.bad_row("host_profiles", &name, column);
-    Ok(Host {
-        plugin: plugin.parse().map_err(|_| bad("plugin"))?,
-        max_sessions: u32::try_from(max_sessions).map_err(|_| bad("max_sessions"))?,
-        name: name.parse().map_err(|_| bad("name"))?,
-        identity,
-        fetch_template,
-        repo,
-        added_at: EpochMs(added_at),
-    })
+fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Result<Host, StoreError>)> {
+    let name: String = row.get("name")?;
+    let (plugin, instance): (String, String) = (row.get("plugin")?, row.get("instance")?);
+    let (word, handle): (String, Option<String>) = (row.get("state")?, row.get("handle")?);
+    let (sent, reason): (String, Option<String>) = (row.get("params")?, row.get("reason")?);
+    let number =
+        |column: &str| row.get::<_, Option<i64>>(column).map(|number| number.map(i64::cast_unsigned));
+    let (deadline, idle, jobs) = (number("deadline_at")?, number("idle_reclaim_ms")?, number("max_jobs")?);
+    let since = EpochMs(row.get("since")?);
+    let host = || {
+        let bad = |column| tx.bad_row("hosts", &name, column);
+        let handle = handle.map(Handle::new).transpose().map_err(|_| bad("handle"));
+        let state = match (word.as_str(), handle?, reason) {
+            ("acquiring", None, None) => State::Acquiring,
+            ("ready", Some(handle), None) => State::Ready(handle),
+            ("releasing", Some(handle), None) => State::Releasing(handle),
+            ("lost", Some(handle), Some(reason)) => State::Lost { handle, reason },
+            _ => return Err(bad("state")),
+        };
+        Ok(Host {
+            name: name.parse().map_err(|_| bad("name"))?,
+            plugin: plugin.parse().map_err(|_| bad("plugin"))?,
+            instance: Instance::new(instance).map_err(|_| bad("instance"))?,
+            state,
+            params: serde_json::from_str(&sent).map_err(|_| bad("params"))?,
+            facts: Facts {
+                deadline_at: deadline.map(EpochMillis::new).transpose().map_err(|_| bad("deadline_at"))?,
+                idle_reclaim_ms: idle.map(Millis::new).transpose().map_err(|_| bad("idle_reclaim_ms"))?,
+                max_jobs: jobs.map(Count::new).transpose().map_err(|_| bad("max_jobs"))?,
+            },
+            since,
+        })
+    };
+    let host = host();
+    Ok((name, host))
 }
 
 /// All hosts with their names and in the order of these.
@@ -76,19 +181,8 @@ fn typed(tx: Tx<'_>, row: Raw) -> Result<Host, StoreError> {
 /// # Errors
 /// What SQLite reports.
 pub fn all(tx: Tx<'_>) -> Result<Named<Host>, StoreError> {
-    let mut statement =
-        tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM host_profiles ORDER BY name")))?;
-    let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
-    Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
-}
-
-/// The names of all hosts, in order.
-///
-/// # Errors
-/// What SQLite reports.
-pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
-    let mut statement = tx.sql(tx.db.prepare("SELECT name FROM host_profiles ORDER BY name"))?;
-    tx.sql(statement.query_map([], |row| row.get(0)).and_then(Iterator::collect))
+    let mut statement = tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM hosts ORDER BY name")))?;
+    tx.sql(statement.query_map([], |row| typed(tx, row)).and_then(Iterator::collect))
 }
 
 /// One host.
@@ -96,38 +190,53 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// # Errors
 /// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &HostName) -> Result<Option<Host>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM host_profiles WHERE name = ?1");
-    let row = tx.sql(tx.db.query_row(&sql, [name.as_str()], raw).optional())?;
-    row.map(|row| typed(tx, row)).transpose()
+    let sql = format!("SELECT {COLUMNS} FROM hosts WHERE name = ?1");
+    let row = tx.sql(tx.db.query_row(&sql, [name.as_str()], |row| typed(tx, row)).optional())?;
+    row.map(|(_, host)| host).transpose()
 }
 
-/// Inserts a host whose name is free.
+/// The names of all hosts, those of profiles among them, in order.
 ///
 /// # Errors
 /// What SQLite reports.
-pub fn insert(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
-    let sql = "INSERT INTO host_profiles
-            (name, plugin, identity, fetch_template, repo, max_sessions, added_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT name FROM host_profiles UNION SELECT name FROM hosts ORDER BY name";
+    let mut statement = tx.sql(tx.db.prepare(sql))?;
+    tx.sql(statement.query_map([], |row| row.get(0)).and_then(Iterator::collect))
+}
+
+/// Stores a host, in place of what is stored under its name.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn put(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
+    let sql = format!(
+        "INSERT INTO hosts ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        ON CONFLICT (name) DO UPDATE SET
+            plugin = excluded.plugin, instance = excluded.instance, state = excluded.state, handle = excluded.handle,
+            params = excluded.params, deadline_at = excluded.deadline_at,
+            idle_reclaim_ms = excluded.idle_reclaim_ms, max_jobs = excluded.max_jobs, reason = excluded.reason,
+            since = excluded.since"
+    );
+    let reason = match &host.state {
+        State::Lost { reason, .. } => Some(reason),
+        _ => None,
+    };
+    let Facts { deadline_at, idle_reclaim_ms, max_jobs } = host.facts;
     let row = params![
         host.name.as_str(),
         host.plugin.as_str(),
-        host.identity,
-        host.fetch_template,
-        host.repo,
-        host.max_sessions,
-        host.added_at.0,
+        host.instance.as_str(),
+        host.state.word(),
+        host.state.handle().map(Handle::as_str),
+        json!(host.params).to_string(),
+        deadline_at.map(|number| number.value().cast_signed()),
+        idle_reclaim_ms.map(|number| number.value().cast_signed()),
+        max_jobs.map(|number| number.value().cast_signed()),
+        reason,
+        host.since.0,
     ];
-    tx.sql(tx.db.execute(sql, row)).map(drop)
-}
-
-/// Gives the hosts of a plugin the identity that follows from its new declaration (HSK-05, REG-10).
-///
-/// # Errors
-/// What SQLite reports.
-pub fn follow(tx: Tx<'_>, plugin: &PluginName, declaration: &Declaration) -> Result<(), StoreError> {
-    let sql = "UPDATE host_profiles SET identity = ?2 WHERE plugin = ?1";
-    tx.sql(tx.db.execute(sql, [plugin.as_str(), &identity(plugin, declaration)])).map(drop)
+    tx.sql(tx.db.execute(&sql, row)).map(drop)
 }
 
 /// Removes a host.
@@ -135,7 +244,19 @@ pub fn follow(tx: Tx<'_>, plugin: &PluginName, declaration: &Declaration) -> Res
 /// # Errors
 /// What SQLite reports.
 pub fn remove(tx: Tx<'_>, name: &HostName) -> Result<(), StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM host_profiles WHERE name = ?1", [name.as_str()])).map(drop)
+    tx.sql(tx.db.execute("DELETE FROM hosts WHERE name = ?1", [name.as_str()])).map(drop)
+}
+
+/// A row of a host in a list of both kinds: with its kind behind its name.
+pub fn list_row(row: Row, kind: &'static str) -> Row {
+    let mut listed = Row::default();
+    for (column, value) in row.fields() {
+        listed.push(column.clone(), value.clone());
+        if column == "name" {
+            listed.push("kind".into(), json!(kind));
+        }
+    }
+    listed
 }
 
 #[cfg(test)]

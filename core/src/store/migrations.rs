@@ -48,6 +48,84 @@ const STEPS: &[&str] = &[
         since   INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX host_channels_by_host ON host_channels (host);",
+    // 3: hosts that plugins provide, and the effects without a definite answer (EFF-02). A name is a profile's or a
+    // host's, which the verbs see to.
+    //
+    // effect_sends has a row for each time that an effect was written to a plugin: with what id and deadline (CALL-04), and
+    // to which process group (EFF-12). effect_verdicts keeps what operators said of effects (their last word).
+    "CREATE TABLE hosts (
+        name            TEXT    NOT NULL PRIMARY KEY
+                                CHECK (length(name) BETWEEN 1 AND 32 AND name GLOB '[a-z]*'
+                                       AND NOT name GLOB '*[^a-z0-9_-]*'),
+        plugin          TEXT    NOT NULL REFERENCES plugins (name),
+        instance        TEXT    NOT NULL CHECK (length(instance) BETWEEN 1 AND 128),
+        state           TEXT    NOT NULL CHECK (state IN ('acquiring', 'ready', 'releasing', 'lost')),
+        handle          TEXT    CHECK (length(handle) > 0),
+        params          TEXT    NOT NULL CHECK (json_type(params) = 'object'),
+        deadline_at     INTEGER CHECK (deadline_at >= 0),
+        idle_reclaim_ms INTEGER CHECK (idle_reclaim_ms >= 0),
+        max_jobs        INTEGER CHECK (max_jobs >= 0),
+        reason          TEXT    CHECK (length(reason) > 0),
+        since           INTEGER NOT NULL,
+        CHECK ((state = 'acquiring') = (handle IS NULL)),
+        CHECK ((state = 'lost') = (reason IS NOT NULL))
+    ) STRICT;
+    CREATE INDEX hosts_by_plugin ON hosts (plugin);
+    CREATE TABLE effects (
+        id                INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        key               TEXT    NOT NULL UNIQUE CHECK (length(key) > 0),
+        method            TEXT    NOT NULL CHECK (method IN (
+                              'host.acquire', 'host.release', 'job.start', 'job.stop', 'channel.send', 'channel.fresh',
+                              'channel.command', 'channel.interrupt', 'channel.abort', 'channel.answer')),
+        plugin            TEXT    NOT NULL REFERENCES plugins (name),
+        instance          TEXT    NOT NULL CHECK (length(instance) BETWEEN 1 AND 128),
+        host              TEXT    NOT NULL CHECK (length(host) > 0),
+        agent             TEXT    CHECK (length(agent) > 0),
+        job               TEXT    CHECK (length(job) > 0),
+        msg_id            TEXT    CHECK (length(msg_id) > 0),
+        params            TEXT    NOT NULL CHECK (json_type(params) = 'object'),
+        params_sha256     TEXT    NOT NULL CHECK (length(params_sha256) = 64),
+        writer_pid        INTEGER NOT NULL CHECK (writer_pid > 0),
+        writer_started    INTEGER NOT NULL CHECK (writer_started >= 0),
+        writer_boot       TEXT    NOT NULL CHECK (length(writer_boot) > 0),
+        resolver_pid      INTEGER CHECK (resolver_pid > 0),
+        resolver_started  INTEGER CHECK (resolver_started >= 0),
+        resolver_boot     TEXT    CHECK (length(resolver_boot) > 0),
+        begun_at          INTEGER NOT NULL,
+        begun_boot        TEXT    NOT NULL CHECK (length(begun_boot) > 0),
+        begun_boottime_ms INTEGER NOT NULL CHECK (begun_boottime_ms >= 0),
+        quiet_at          INTEGER,
+        quiet_boot        TEXT    CHECK (length(quiet_boot) > 0),
+        quiet_boottime_ms INTEGER CHECK (quiet_boottime_ms >= 0),
+        superseded        INTEGER NOT NULL DEFAULT 0 CHECK (superseded IN (0, 1)),
+        note              TEXT,
+        CHECK ((resolver_pid IS NULL) = (resolver_started IS NULL) AND (resolver_pid IS NULL) = (resolver_boot IS NULL)),
+        CHECK ((quiet_at IS NULL) = (quiet_boot IS NULL) AND (quiet_at IS NULL) = (quiet_boottime_ms IS NULL))
+    ) STRICT;
+    CREATE UNIQUE INDEX effects_of_a_host ON effects (host) WHERE method IN ('host.acquire', 'host.release');
+    CREATE INDEX effects_by_plugin ON effects (plugin);
+    CREATE INDEX effects_by_host ON effects (host);
+    CREATE TABLE effect_sends (
+        effect     TEXT    NOT NULL REFERENCES effects (key) ON DELETE CASCADE,
+        request_id INTEGER NOT NULL CHECK (request_id > 0),
+        deadline   INTEGER NOT NULL CHECK (deadline >= 0),
+        pgid       INTEGER NOT NULL CHECK (pgid > 0),
+        started    INTEGER NOT NULL CHECK (started >= 0),
+        boot       TEXT    NOT NULL CHECK (length(boot) > 0),
+        at         INTEGER NOT NULL,
+        PRIMARY KEY (effect, request_id)
+    ) STRICT;
+    CREATE TABLE effect_verdicts (
+        id       INTEGER NOT NULL PRIMARY KEY,
+        key      TEXT    NOT NULL,
+        method   TEXT    NOT NULL,
+        plugin   TEXT    NOT NULL,
+        instance TEXT    NOT NULL,
+        host     TEXT    NOT NULL,
+        verdict  TEXT    NOT NULL CHECK (verdict IN ('done', 'undone')),
+        because  TEXT    NOT NULL CHECK (length(because) > 0),
+        at       INTEGER NOT NULL
+    ) STRICT;",
 ];
 
 /// Marks the file as mu's (`PRAGMA application_id`): the bytes "mu" and a number.

@@ -5,7 +5,9 @@
 //! - `migrations`: from an empty file to the tables of this mu; a newer file is refused
 //! - `confine`: what a statement typed by a person may do
 //! - `plugins`: rows of the table `plugins`
-//! - `hosts`: rows of the table `host_profiles`
+//! - `profiles`: rows of the table `host_profiles`
+//! - `hosts`: rows of the table `hosts`
+//! - `effects`: rows of the tables `effects`, `effect_sends`, `effect_verdicts`
 //! - `channels`: rows of the table `host_channels`
 //!
 //! In: closures that read or write rows. Out: what they return, committed when they wrote. A locked database is waited
@@ -13,11 +15,13 @@
 
 pub mod channels;
 pub mod confine;
+pub mod effects;
 pub mod error;
 pub mod hosts;
 pub mod migrations;
 pub mod path;
 pub mod plugins;
+pub mod profiles;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -132,9 +136,30 @@ impl<O: Os> Store<O> {
     where
         E: From<StoreError>,
     {
+        self.transaction(f, Wait::new(&self.invocation)).await
+    }
+
+    /// As [`Store::write`], and no signal ends the wait for a lock: what has happened elsewhere is to be written down.
+    ///
+    /// # Errors
+    /// As [`Store::write`], without signals.
+    pub async fn write_anyway<T, E>(&self, f: impl FnOnce(Tx<'_>) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<StoreError>,
+    {
+        self.transaction(f, Wait { deaf: true, ..Wait::new(&self.invocation) }).await
+    }
+
+    async fn transaction<T, E>(
+        &self,
+        f: impl FnOnce(Tx<'_>) -> Result<T, E>,
+        mut wait: Wait<'_, O>,
+    ) -> Result<T, E>
+    where
+        E: From<StoreError>,
+    {
         let db = self.db.lock().await;
         let tx = Tx { db: &db, path: &self.path };
-        let mut wait = Wait::new(&self.invocation);
         wait.for_lock(tx, "BEGIN IMMEDIATE").await?;
         let open = Open(&db);
         let value = f(tx)?;
@@ -180,11 +205,13 @@ struct Wait<'a, O: Os> {
     invocation: &'a Invocation<O>,
     until: Mono,
     pause: Duration,
+    /// A signal does not end it.
+    deaf: bool,
 }
 
 impl<'a, O: Os> Wait<'a, O> {
     fn new(invocation: &'a Invocation<O>) -> Self {
-        Wait { invocation, until: invocation.os().now() + BUSY_LIMIT, pause: FIRST_PAUSE }
+        Wait { invocation, until: invocation.os().now() + BUSY_LIMIT, pause: FIRST_PAUSE, deaf: false }
     }
 
     async fn pause(&mut self, path: &Path) -> Result<(), StoreError> {
@@ -194,6 +221,10 @@ impl<'a, O: Os> Wait<'a, O> {
         }
         let until = (now + self.pause).min(self.until);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        if self.deaf {
+            self.invocation.os().sleep_until(until).await;
+            return Ok(());
+        }
         self.invocation.sleep_until(until).await.map_err(StoreError::Interrupted)
     }
 

@@ -169,8 +169,11 @@ pub fn remove(tx: Tx<'_>, name: &str) -> Result<bool, StoreError> {
 pub(crate) type References = &'static [(&'static str, &'static str)];
 
 /// The tables that do.
-pub(crate) const REFERENCES: References =
-    &[("host", "SELECT name FROM host_profiles WHERE plugin = ?1 ORDER BY name")];
+pub(crate) const REFERENCES: References = &[
+    ("host", "SELECT name FROM host_profiles WHERE plugin = ?1 ORDER BY name"),
+    ("host", "SELECT name FROM hosts WHERE plugin = ?1 ORDER BY name"),
+    ("effect", "SELECT key FROM effects WHERE plugin = ?1 ORDER BY id"),
+];
 
 /// What still names the plugin: `host box`, one for each row.
 ///

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{FakeOs, declaration};
-use crate::os::{Child, ChildPipe, Exit, Mono, Os, Pid};
+use crate::os::{Child, ChildPipe, Exit, Mono, Os, Pid, ProcessId};
 
 /// What a scripted plugin learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) fn sound(name: &'static str) -> Script {
 /// mu's side of it.
 pub(crate) struct FakeChild {
     pub(super) os: FakeOs,
-    pub(super) pid: Pid,
+    pub(super) identity: ProcessId,
     pub(super) plugin: Rc<RefCell<Plugin>>,
     pub(super) script: Script,
 }
@@ -99,7 +99,11 @@ impl FakeChild {
 
 impl Child for FakeChild {
     fn pid(&self) -> Pid {
-        self.pid
+        self.identity.pid
+    }
+
+    fn identity(&self) -> &ProcessId {
+        &self.identity
     }
 
     fn poll_write(&mut self, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

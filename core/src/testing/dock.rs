@@ -7,8 +7,8 @@ use super::{FakeOs, Heard, PluginProcess, Script, declaration, file, open};
 use crate::invocation::Invocation;
 use crate::link::Link;
 use crate::os::{EpochMs, Exit, FileKind};
-use crate::store::hosts::{self, Host};
 use crate::store::plugins::{self, Plugin};
+use crate::store::profiles::{self, Profile};
 use crate::store::{Missing, StoreError, Tx};
 use crate::verbs::name::HostName;
 
@@ -21,11 +21,11 @@ pub(crate) fn with_link(changes: Value) -> Declaration {
 }
 
 /// A host of `box`.
-pub(crate) fn host(name: &str, declaration: &Declaration) -> Host {
+pub(crate) fn host(name: &str, declaration: &Declaration) -> Profile {
     let plugin = "box".parse().unwrap();
-    Host {
+    Profile {
         name: name.parse().unwrap(),
-        identity: hosts::identity(&plugin, declaration),
+        identity: profiles::identity(&plugin, declaration),
         plugin,
         fetch_template: None,
         repo: None,
@@ -35,14 +35,14 @@ pub(crate) fn host(name: &str, declaration: &Declaration) -> Host {
 }
 
 /// Registers `box` with this declaration, and these hosts.
-pub(crate) fn register(os: &FakeOs, declaration: Declaration, hosts: &[Host]) {
+pub(crate) fn register(os: &FakeOs, declaration: Declaration, hosts: &[Profile]) {
     let mut plugin: Plugin = super::plugin("box", None);
     plugin.declaration = declaration;
     os.block_on(async {
         let store = open(os, Missing::Create).await;
         let put = |tx: Tx<'_>| {
             plugins::put(tx, &plugin)?;
-            hosts.iter().try_for_each(|host| hosts::insert(tx, host))
+            hosts.iter().try_for_each(|host| profiles::insert(tx, host))
         };
         let stored: Result<(), StoreError> = store.write(put).await;
         stored.unwrap();
@@ -53,7 +53,7 @@ pub(crate) fn register(os: &FakeOs, declaration: Declaration, hosts: &[Host]) {
 /// reply, or nothing yet.
 pub(crate) fn dock(
     declaration: Declaration,
-    change: impl FnOnce(&mut Host),
+    change: impl FnOnce(&mut Profile),
     serve: impl FnMut(&Value) -> Option<Value> + Clone + 'static,
 ) -> FakeOs {
     let os = FakeOs::new();

@@ -2,7 +2,7 @@
 //! directory of its own.
 //!
 //! - `child`: a plugin's process
-//! - `dock`: a host with a scripted link
+//! - `dock`: a host with a scripted link; `cloud`: a provider of hosts, scripted
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,7 +22,9 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::invocation::Invocation;
-use crate::os::{Env, EpochMs, Exec, FileFacts, FileKind, Mono, Os, Pid, ProcessId, Signal, Stream};
+use crate::os::{
+    BootTime, Env, EpochMs, Exec, FileFacts, FileKind, Mono, Os, Pid, ProcessId, Signal, Stream,
+};
 use crate::store::plugins::Plugin;
 use crate::store::{Missing, Store};
 
@@ -31,6 +33,7 @@ pub(crate) use child::{Heard, Plugin as PluginProcess, Script, answer, sound};
 use child::FakeChild;
 
 mod child;
+pub(crate) mod cloud;
 pub(crate) mod dock;
 
 /// What `stat` tells of a file.
@@ -131,6 +134,8 @@ struct Machine {
     programs: RefCell<Programs>,
     children: RefCell<Vec<Rc<RefCell<PluginProcess>>>>,
     processes: RefCell<Vec<ProcessId>>,
+    groups: RefCell<Vec<ProcessId>>,
+    drawn: Cell<u8>,
     panics: Cell<bool>,
     clock_panics: Cell<bool>,
 }
@@ -172,6 +177,8 @@ impl FakeOs {
             programs: RefCell::new(Box::new(|_| Err(io::Error::from_raw_os_error(2)))),
             children: RefCell::default(),
             processes: RefCell::new(vec![process(500, 7)]),
+            groups: RefCell::default(),
+            drawn: Cell::new(0),
             panics: Cell::new(false),
             clock_panics: Cell::new(false),
         };
@@ -193,6 +200,13 @@ impl FakeOs {
         let mut env = Env::clone(&self.env);
         env.vars.retain(|(other, _)| other != name);
         env.vars.push((name.into(), value.into()));
+        FakeOs { machine: self.machine.clone(), env: Rc::new(env) }
+    }
+
+    /// Another process of the same machine, which lives.
+    pub(crate) fn as_process(&self, pid: i32, started: u64) -> FakeOs {
+        self.lives(process(pid, started));
+        let env = Env { pid: Pid(pid), ..Env::clone(&self.env) };
         FakeOs { machine: self.machine.clone(), env: Rc::new(env) }
     }
 
@@ -237,6 +251,13 @@ impl FakeOs {
     /// From now on no process with this pid lives.
     pub(crate) fn ends(&self, pid: Pid) {
         self.machine.processes.borrow_mut().retain(|other| other.pid != pid);
+    }
+
+    /// From now on the group that this process founded has a living member, or has none.
+    pub(crate) fn group_lives(&self, founder: ProcessId, lives: bool) {
+        let mut groups = self.machine.groups.borrow_mut();
+        groups.retain(|other| *other != founder);
+        groups.extend(lives.then_some(founder));
     }
 
     /// The processes that were started, in order.
@@ -342,6 +363,10 @@ impl Os for FakeOs {
         EpochMs(1_000_000 + self.now().0.as_millis() as i64)
     }
 
+    fn boot(&self) -> BootTime {
+        BootTime { boot: process(1, 0).boot, since: Duration::from_secs(100) + self.now().0 }
+    }
+
     fn sleep_until(&self, at: Mono) -> Sleep {
         Sleep(self.clone(), at)
     }
@@ -352,12 +377,17 @@ impl Os for FakeOs {
         plugin.borrow_mut().argv = exec.argv.clone();
         let mut children = self.machine.children.borrow_mut();
         children.push(plugin.clone());
-        Ok(FakeChild { os: self.clone(), pid: Pid(1000 + children.len() as i32), plugin, script })
+        let identity = process(1000 + children.len() as i32, 10 + children.len() as u64);
+        Ok(FakeChild { os: self.clone(), identity, plugin, script })
     }
 
     /// Those that live since [`FakeOs::lives`], and mu itself; plugins are not among them.
     fn identify(&self, pid: Pid) -> Option<ProcessId> {
         self.machine.processes.borrow().iter().find(|process| process.pid == pid).cloned()
+    }
+
+    fn group_alive(&self, founder: &ProcessId) -> bool {
+        self.machine.groups.borrow().contains(founder)
     }
 
     fn poll_signal(&self, _: &mut Context<'_>) -> Poll<Signal> {
@@ -422,7 +452,9 @@ impl Os for FakeOs {
     }
 
     fn random(&self, buf: &mut [u8]) {
-        buf.fill(7);
+        let drawn = self.machine.drawn.get().wrapping_add(1);
+        self.machine.drawn.set(drawn);
+        buf.fill(drawn);
     }
 
     fn env(&self) -> &Env {

@@ -52,13 +52,12 @@ fn a_host_is_added_without_a_start_and_shown_as_it_was_added() {
     );
     let row = json!({"name": "dock", "plugin": "box", "identity": "plugin:box:prod-eu", "fetch_template": TEMPLATE,
         "repo": "/srv/app", "max_sessions": 4, "added_at": 1_000_000});
+    let mut listed = row.clone();
+    listed["kind"] = json!("profile");
     assert_eq!(ran.json()["data"], row);
     assert!(!os.looked_at().iter().any(|path| path.contains("mu-plugin")));
     assert_eq!(os.run(&["host", "show", "dock", "--json"]).json()["data"], row);
-    assert_eq!(
-        os.run(&["host", "list", "--json"]).json()["data"],
-        json!({"host_profiles": [row], "more": 0})
-    );
+    assert_eq!(os.run(&["host", "list", "--json"]).json()["data"], json!({"hosts": [listed], "more": 0}));
     assert!(os.run(&["host", "list"]).out.starts_with("NAME"));
     let rows = os.run(&["sql", "--json", "SELECT * FROM host_profiles"]).json()["data"]["rows"].clone();
     assert_eq!(rows, json!([row]), "keys are columns");
@@ -134,7 +133,7 @@ fn a_name_nobody_has_is_exit_3_with_near_names_in_every_verb() {
 #[test]
 fn verbs_on_a_fresh_machine_create_nothing() {
     let os = FakeOs::new();
-    assert_eq!(os.run(&["host", "list", "--json"]).json()["data"], json!({"host_profiles": [], "more": 0}));
+    assert_eq!(os.run(&["host", "list", "--json"]).json()["data"], json!({"hosts": [], "more": 0}));
     failed(&os.run(&["host", "add", "dock", "--plugin", "box"]), 3, "unknown-plugin");
     failed(&os.run(&["host", "rm", "dock"]), 3, "unknown-host");
     failed(&exec(&os), 3, "unknown-host");
@@ -176,7 +175,7 @@ fn rm_removes_a_row_that_mu_cannot_read() {
     os.run(&["host", "add", "dock", "--plugin", "box"]);
     os.connection().execute_batch("UPDATE host_profiles SET max_sessions = 5000000000").unwrap();
     let list = os.run(&["host", "list", "--json"]);
-    assert_eq!(list.json()["data"]["host_profiles"], json!([{"name": "dock"}]));
+    assert_eq!(list.json()["data"]["hosts"], json!([{"name": "dock"}]));
     assert!(list.err.contains("max_sessions of dock"), "{}", list.err);
     let ran = exec(&os);
     failed(&ran, 5, "database-damaged");

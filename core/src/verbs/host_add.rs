@@ -8,8 +8,8 @@ use crate::cli::output::{Data, Output};
 use crate::cli::text::command;
 use crate::invocation::Invocation;
 use crate::os::{EpochMs, Os};
-use crate::store::hosts::{self, Host};
-use crate::store::{Missing, Store, Tx, plugins};
+use crate::store::profiles::{self, Profile};
+use crate::store::{Missing, Store, Tx, hosts, plugins};
 use crate::verbs::name::{HostName, PluginName};
 
 /// What a host is registered with.
@@ -51,7 +51,7 @@ pub async fn run<O: Os>(
 }
 
 struct Recorded {
-    host: Host,
+    host: Profile,
     /// It was not there before.
     fresh: bool,
     /// It has a template that is not run.
@@ -72,10 +72,18 @@ fn record(tx: Tx<'_>, name: &HostName, setup: Setup, now: EpochMs) -> Result<Rec
     if !fetches && setup.fetch_template.is_none() {
         return Err(no_template(name, &setup.plugin)); // REG-18
     }
-    let old = hosts::find(tx, name)?;
-    let host = Host {
+    if let Some(held) = hosts::find(tx, name)? {
+        let what = format!(
+            "host {name} was acquired from plugin {}, and is {}; choose another name, or release it",
+            held.plugin,
+            held.state.word()
+        );
+        return Err(Failure::new(Kind::HostTaken, what).or_else([format!("mu host show {name}")]));
+    }
+    let old = profiles::find(tx, name)?;
+    let host = Profile {
         name: name.clone(),
-        identity: hosts::identity(&setup.plugin, declaration),
+        identity: profiles::identity(&setup.plugin, declaration),
         plugin: setup.plugin,
         fetch_template: setup.fetch_template,
         repo: setup.repo,
@@ -87,7 +95,7 @@ fn record(tx: Tx<'_>, name: &HostName, setup: Setup, now: EpochMs) -> Result<Rec
     match old {
         Some(old) if old != host => return Err(differs(&old, &host)),
         Some(_) => {}
-        None => hosts::insert(tx, &host)?,
+        None => profiles::insert(tx, &host)?,
     }
     Ok(Recorded { host, fresh, idle_template })
 }
@@ -102,7 +110,7 @@ pub(crate) fn no_template(name: &HostName, plugin: &PluginName) -> Failure {
 }
 
 /// A name keeps its set-up.
-fn differs(old: &Host, new: &Host) -> Failure {
+fn differs(old: &Profile, new: &Profile) -> Failure {
     let name = &old.name;
     let shown = add_command(old);
     let message = format!("host {name} is registered with another set-up: {shown}; remove it first");
@@ -110,7 +118,7 @@ fn differs(old: &Host, new: &Host) -> Failure {
 }
 
 /// The command that registers the host.
-fn add_command(host: &Host) -> String {
+fn add_command(host: &Profile) -> String {
     let mut words = vec!["mu", "host", "add", host.name.as_str(), "--plugin", host.plugin.as_str()];
     for (flag, value) in [("--fetch", &host.fetch_template), ("--repo", &host.repo)] {
         words.extend(value.iter().flat_map(|value| [flag, value.as_str()]));

@@ -3,13 +3,19 @@
 
 pub mod completions;
 pub mod db_query;
+pub mod effect_list;
+pub mod effect_resolve;
+pub mod effect_show;
+pub mod host_acquire;
 pub mod host_add;
 pub mod host_check;
 pub mod host_exec;
 pub mod host_fetch;
 pub mod host_list;
+pub mod host_release;
 pub mod host_rm;
 pub mod host_show;
+pub mod host_status;
 pub mod name;
 pub mod plugin_add;
 pub mod plugin_check;
@@ -38,6 +44,14 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, request: Request) -> Result<
         Request::PluginSchema { digest } => Ok(plugin_schema::run(digest)),
         Request::PluginCheck { names, full } => plugin_check::run(invocation, &names, full).await,
         Request::HostAdd { name, setup } => host_add::run(invocation, &name, setup).await,
+        Request::HostAcquire { name, provider, params } => {
+            host_acquire::run(invocation, &name, &provider, &params).await
+        }
+        Request::HostStatus { name, full } => host_status::run(invocation, &name, full).await,
+        Request::HostRelease { name } => host_release::run(invocation, &name).await,
+        Request::EffectList { full } => effect_list::run(invocation, full).await,
+        Request::EffectShow { key, full } => effect_show::run(invocation, &key, full).await,
+        Request::EffectResolve { key, word } => effect_resolve::run(invocation, &key, word).await,
         Request::HostList { full } => host_list::run(invocation, full).await,
         Request::HostShow { name, full } => host_show::run(invocation, &name, full).await,
         Request::HostRm { name } => host_rm::run(invocation, &name).await,

@@ -10,7 +10,7 @@ use crate::cli::output::{Data, Output};
 use crate::invocation::{Invocation, Start, Stopped};
 use crate::os::{EpochMs, Os};
 use crate::store::plugins::{self, Plugin};
-use crate::store::{Missing, Store, Tx, hosts};
+use crate::store::{Missing, Store, Tx, profiles};
 use crate::trust;
 use crate::verbs::name::PluginName;
 
@@ -86,7 +86,7 @@ fn record(
         return Err(Failure::new(Kind::ChannelTaken, message).or_else([format!("mu plugin show {holder}")]));
     }
     plugins::put(tx, &plugin)?;
-    hosts::follow(tx, name, &plugin.declaration)?;
+    profiles::follow(tx, name, &plugin.declaration)?;
     Ok(plugin)
 }
 

@@ -48,17 +48,17 @@ mod tests {
     fn a_plugin_that_something_names_stays_and_the_refusal_says_what() {
         let os = FakeOs::new();
         let name: PluginName = "box".parse().unwrap();
-        let tables: References = &[("host", "SELECT name FROM hosts WHERE plugin = ?1 ORDER BY name")];
+        let tables: References = &[("thing", "SELECT name FROM things WHERE plugin = ?1 ORDER BY name")];
         os.block_on(async {
             let store = open(&os, Missing::Create).await;
-            let hosts = "CREATE TABLE hosts (name TEXT, plugin TEXT);
-                INSERT INTO hosts VALUES ('a', 'box'), ('b', 'box'), ('c', 'crate')";
+            let things = "CREATE TABLE things (name TEXT, plugin TEXT);
+                INSERT INTO things VALUES ('a', 'box'), ('b', 'box'), ('c', 'crate')";
             let setup =
-                |tx: Tx<'_>| tx.sql(tx.db.execute_batch(hosts)).and(plugins::put(tx, &plugin("box", None)));
+                |tx: Tx<'_>| tx.sql(tx.db.execute_batch(things)).and(plugins::put(tx, &plugin("box", None)));
             store.write(setup).await.unwrap();
             let refused = store.write(|tx| remove(tx, &name, tables)).await.unwrap_err();
             assert_eq!(refused.kind, Kind::StillReferenced);
-            assert!(refused.message.contains("host a, host b;"), "{}", refused.message);
+            assert!(refused.message.contains("thing a, thing b;"), "{}", refused.message);
             assert!(store.read(|tx| plugins::find(tx, "box")).await.unwrap().is_some());
         });
     }

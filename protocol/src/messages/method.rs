@@ -20,6 +20,9 @@ pub trait Call: Serialize + DeserializeOwned {
     fn result(any: AnyResult) -> Option<Self::Result>;
 }
 
+/// The parameters of a call that changes nothing outside: it is made without a journal.
+pub trait Read: Call {}
+
 /// A result that may be null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -82,6 +85,8 @@ macro_rules! calls {
             }
         }
 
+        $(calls!(@ $kind $params);)*
+
         $(impl Call for $params {
             const METHOD: Method = Method::$variant;
             type Result = $result;
@@ -96,6 +101,8 @@ macro_rules! calls {
     };
     (@ effect) => { true };
     (@ read) => { false };
+    (@ effect $params:ty) => {};
+    (@ read $params:ty) => { impl Read for $params {} };
 }
 
 calls! {

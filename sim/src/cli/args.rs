@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use super::Failure;
 use super::item::Item;
 use super::rules::Asked;
 use super::score::Which;
+use super::{Failure, sweep};
+use crate::explore::sweep::Sort;
 
 /// The largest seed: a scenario's seed is a TOML integer.
 pub(crate) const LAST_SEED: u64 = i64::MAX as u64;
@@ -38,6 +39,7 @@ pub(crate) enum Verb {
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
     Rules(Asked),
     Score { which: Which, seeds: u64, jobs: usize },
+    Sweep { asked: sweep::Asked, jobs: usize },
     Worker,
     Events { item: Item },
 }
@@ -124,6 +126,32 @@ enum Word {
         /// Which files; all of the folder when none is given
         files: Vec<PathBuf>,
     },
+    /// End scenarios at each of their points in turn, run their verbs again, and see that all comes right
+    #[command(after_help = "Examples:\n  cargo sim sweep all\n  \
+            cargo sim sweep scenarios/a-log-line-on-stdout.toml --also-plugin --power --disk-errors\n  \
+            cargo sim sweep all --power --sample 2000 --by \"$(git rev-parse HEAD)\"\n\n\
+            mu is killed at each of its calls and operations on the disk, wherever the world differs from that\n\
+            at the point before. What is found is written to target/sim, for `cargo sim replay`.")]
+    Sweep {
+        /// Scenario files; `all` is all of the folder
+        #[arg(value_name = "FILE|all", required = true)]
+        files: Vec<PathBuf>,
+        /// Kill the plugins at each of their acts too
+        #[arg(long)]
+        also_plugin: bool,
+        /// Cut the power of mu's machine at each point too
+        #[arg(long)]
+        power: bool,
+        /// Have each operation on the disk fail too, once and from there on
+        #[arg(long)]
+        disk_errors: bool,
+        /// So many points, chosen by a text
+        #[arg(long, value_name = "N", requires = "by", value_parser = clap::value_parser!(u32).range(1..))]
+        sample: Option<u32>,
+        /// The text that chooses: the same ones for the same text
+        #[arg(long, value_name = "TEXT", requires = "sample")]
+        by: Option<String>,
+    },
     /// Tell which scenarios, tests and benchmarks cite which rule
     #[command(
         after_help = "Examples:\n  cargo sim rules\n  cargo sim rules PRC-07 LOAD\n  cargo sim rules --uncovered\n\n\
@@ -209,6 +237,14 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 _ => Which::Numbers(numbers),
             };
             Verb::Score { which, seeds, jobs: jobs.unwrap_or(cores) }
+        }
+        Some(Word::Sweep { files, also_plugin, power, disk_errors, sample, by }) => {
+            let more = [(Sort::Plugin, also_plugin), (Sort::Power, power), (Sort::DiskErrors, disk_errors)];
+            let more = more.into_iter().filter(|(_, asked)| *asked).map(|(sort, _)| sort);
+            let sample = sample.zip(by).map(|(count, by)| sweep::Sample { count: count as usize, by });
+            let files = if files.iter().any(|file| file.as_os_str() == "all") { Vec::new() } else { files };
+            let asked = sweep::Asked { files, sorts: [Sort::Mu].into_iter().chain(more).collect(), sample };
+            Verb::Sweep { asked, jobs: jobs.unwrap_or(cores) }
         }
         Some(Word::Worker) => Verb::Worker,
         Some(Word::Events { item }) => {

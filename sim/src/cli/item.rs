@@ -7,11 +7,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::files;
+use super::{files, sweep};
 use crate::explore;
+use crate::explore::sweep::Point;
 use crate::play::{self, Finding, Played, Setting};
 use crate::scenario::Scenario;
 use crate::world::Cannot;
+
+/// Who says that an item did not come to its end.
+const CRASH: &str = "crash";
 
 /// A scenario file or a seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,17 @@ pub(crate) enum Item {
     },
     /// A random seed.
     Seed(u64),
+    /// A file that is ended at each of these points in turn.
+    Points {
+        /// Where it is.
+        path: PathBuf,
+        /// Its name for people.
+        shown: String,
+        /// The points.
+        points: Vec<Point>,
+        /// Where a file is written for what is found.
+        into: PathBuf,
+    },
     /// Everything that is played on real processes, as a whole.
     Real,
 }
@@ -39,6 +54,9 @@ pub(crate) struct Found {
     pub(crate) rules: Vec<String>,
     /// What was violated, in one line.
     pub(crate) text: String,
+    /// The command that plays it again, if it is not that of the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replay: Option<String>,
 }
 
 /// What came of an item.
@@ -68,7 +86,7 @@ impl Item {
     /// The name for people.
     pub(crate) fn name(&self) -> String {
         match self {
-            Item::File { shown, .. } => shown.clone(),
+            Item::File { shown, .. } | Item::Points { shown, .. } => shown.clone(),
             Item::Seed(seed) => format!("seed {seed}"),
             Item::Real => "the run on real processes".to_owned(),
         }
@@ -78,6 +96,7 @@ impl Item {
     pub(crate) fn replay(&self) -> String {
         match self {
             Item::File { shown, .. } => format!("cargo sim replay {shown}"),
+            Item::Points { shown, .. } => format!("cargo sim sweep {shown}"),
             Item::Seed(seed) => format!("cargo sim replay {seed}"),
             Item::Real => "cargo sim run --real".to_owned(),
         }
@@ -89,14 +108,36 @@ impl Item {
     /// One line: the file is gone or changed for the worse.
     pub(crate) fn scenario(&self) -> Result<Scenario, String> {
         match self {
-            Item::File { path, shown } => files::read(path, shown),
+            Item::File { path, shown } | Item::Points { path, shown, .. } => files::read(path, shown),
             Item::Seed(seed) => Ok(explore::draw(*seed)),
             Item::Real => Err("a whole run is no scenario".to_owned()),
         }
     }
 
+    /// Its points, if it has any.
+    pub(crate) fn points(&self) -> &[Point] {
+        match self {
+            Item::Points { points, .. } => points,
+            _ => &[],
+        }
+    }
+
+    /// The same with each of its points alone.
+    pub(crate) fn each(&self) -> Vec<Item> {
+        let alone = |point: &Point| match self.clone() {
+            Item::Points { path, shown, into, .. } => {
+                Item::Points { path, shown, points: vec![point.clone()], into }
+            }
+            other => other,
+        };
+        self.points().iter().map(alone).collect()
+    }
+
     /// Plays it on the simulated machine. Whatever happens, a panic of the simulator included, is an outcome.
     pub(crate) fn play(&self) -> Outcome {
+        if let Item::Points { .. } = self {
+            return sweep::play_points(self);
+        }
         let setting = Setting { drawn: matches!(self, Item::Seed(_)), ..Setting::default() };
         let scenario = match caught(|| self.scenario()) {
             Ok(Ok(scenario)) => scenario,
@@ -138,8 +179,13 @@ impl Outcome {
 
     /// The outcome of an item that did not come to its end.
     pub(crate) fn crash(item: Item, text: String) -> Outcome {
-        let found = vec![Found { by: "crash".into(), rules: Vec::new(), text }];
+        let found = vec![Found { by: CRASH.into(), rules: Vec::new(), text, replay: None }];
         Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired: BTreeMap::new() }
+    }
+
+    /// Whether it is one.
+    pub(crate) fn is_crash(&self) -> bool {
+        self.found.iter().any(|found| found.by == CRASH) && self.events == 0
     }
 }
 
@@ -150,7 +196,7 @@ impl Found {
             Finding::Violation(violation) => (violation.oracle, vec![violation.rule.to_owned()]),
             Finding::Inert { .. } => ("inert", scenario.rules.clone()),
         };
-        Found { by: by.to_owned(), rules, text: finding.sentence() }
+        Found { by: by.to_owned(), rules, text: finding.sentence(), replay: None }
     }
 }
 

@@ -7,6 +7,7 @@
 //! - `args`: the words; `files`: names to scenarios; `item`: one thing that is played, and what came of it
 //! - `worker`: items played in processes of their own, so that neither a crash nor a hang of one takes the others along
 //! - `campaign`: many items, their sum (`tally`) and the progress that is shown meanwhile (`progress`)
+//! - `sweep`: scenarios that are ended at each of their points
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
 //! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
 
@@ -23,6 +24,7 @@ mod real;
 mod replay;
 mod rules;
 mod score;
+mod sweep;
 mod tally;
 mod worker;
 
@@ -125,6 +127,7 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
         Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),
         Verb::Rules(asked) => rules::run(place, &asked, json),
+        Verb::Sweep { asked, jobs } => sweep::run(place, &asked, jobs, json),
         Verb::Score { which, seeds, jobs } => score::run(place, &which, seeds, jobs, json),
         Verb::Worker => worker::serve(),
         Verb::Events { item } => replay::events(&item),

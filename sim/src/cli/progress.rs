@@ -36,10 +36,15 @@ impl Progress {
 
     /// One more is done, with so many findings.
     pub(crate) fn step(&mut self, findings: usize) {
-        self.done += 1;
+        self.steps(1, findings);
+    }
+
+    /// So many more are done, with so many findings.
+    pub(crate) fn steps(&mut self, count: usize, findings: usize) {
+        self.done += count;
         self.findings += findings;
         if let Some(bar) = &self.bar {
-            bar.inc(1);
+            bar.inc(count as u64);
             if findings > 0 {
                 bar.set_message(format!("{}, {} findings", self.what, self.findings));
             }

@@ -80,7 +80,7 @@ pub(crate) fn events(item: &Item) -> Result<u8, Failure> {
 }
 
 fn shown(item: &Item, scenario: &Scenario, show: Show) -> Result<Played, Cannot> {
-    play::simulated(scenario, Setting { show, drawn: matches!(item, Item::Seed(_)) })
+    play::simulated(scenario, Setting { show, drawn: matches!(item, Item::Seed(_)), ..Setting::default() })
 }
 
 fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {

@@ -28,7 +28,7 @@ impl Tally {
         match outcome.item {
             Item::File { .. } => self.scenarios += 1,
             Item::Seed(_) => self.seeds += 1,
-            Item::Real => {}
+            Item::Points { .. } | Item::Real => {}
         }
         self.events += outcome.events;
         self.virtual_ns += u128::from(outcome.virtual_ns);
@@ -128,7 +128,7 @@ pub(crate) fn failure(outcome: &Outcome) -> String {
 }
 
 /// `1 234 567`
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let head = digits.len() % 3;
     let mut groups: Vec<&str> = if head > 0 { vec![&digits[..head]] } else { Vec::new() };
@@ -137,7 +137,8 @@ fn grouped(number: u64) -> String {
     groups.join(" ")
 }
 
-fn span(ns: u128) -> String {
+/// Virtual time as people say it.
+pub(crate) fn span(ns: u128) -> String {
     let seconds = ns / 1_000_000_000;
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
         (0, 0, 0, s) => format!("{s} s"),

@@ -218,6 +218,13 @@ impl Disk {
         Disk(Rc::new(inner))
     }
 
+    /// A copy of what a power loss would leave now.
+    pub fn durable(&self) -> Disk {
+        let copy = self.fork();
+        tree::lose_power(&copy.0.root);
+        copy
+    }
+
     /// The seed of all that SQLite draws on this disk.
     pub fn set_seed(&self, seed: u64) {
         self.0.seed.set(seed);
@@ -380,6 +387,11 @@ impl Disk {
     /// Open files of all processes; 0 when no connection is left.
     pub fn open_files(&self) -> usize {
         self.0.handles.borrow().len()
+    }
+
+    /// Whether another process than `owner` has a file open.
+    pub fn is_open_besides(&self, owner: Owner) -> bool {
+        self.0.handles.borrow().values().any(|handle| handle.vfs.process.owner != owner)
     }
 
     /// From here on `judge` decides every operation, before it happens. It may use the disk, end processes and cut the

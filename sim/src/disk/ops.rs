@@ -48,6 +48,28 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Open => "open",
+            Kind::Close => "close",
+            Kind::Delete => "delete",
+            Kind::Access => "access",
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Truncate => "truncate",
+            Kind::Sync => "sync",
+            Kind::Size => "size",
+            Kind::Lock => "lock",
+            Kind::Unlock => "unlock",
+            Kind::CheckReserved => "check reserved",
+            Kind::ShmMap => "shm map",
+            Kind::ShmLock => "shm lock",
+            Kind::ShmUnlock => "shm unlock",
+            Kind::ShmUnmap => "shm unmap",
+        }
+    }
+
     /// Whether the operation changes what is on the disk.
     pub fn changes(self) -> bool {
         matches!(self, Kind::Open | Kind::Delete | Kind::Write | Kind::Truncate | Kind::Sync)

@@ -31,12 +31,7 @@ pub(super) fn draw(
         db: Some(Db::Restored),
         ..Step::default()
     }];
-    let is_lost = |db| matches!(db, Db::Garbage | Db::Newer | Db::Directory);
-    let lost = drawn.iter().filter_map(|step| step.db).fold(false, |lost, db| match db {
-        Db::Missing => false,
-        db => lost || is_lost(db),
-    });
-    if lost {
+    if lost(drawn) {
         steps.push(Step { db: Some(Db::Missing), ..Step::default() });
     }
     if swarm.calls {
@@ -69,4 +64,13 @@ pub(super) fn draw(
         }
     }
     steps
+}
+
+/// Whether these steps leave a database that nothing but its removal helps.
+pub(super) fn lost(steps: &[Step]) -> bool {
+    let is_lost = |db| matches!(db, Db::Garbage | Db::Newer | Db::Directory);
+    steps.iter().filter_map(|step| step.db).fold(false, |lost, db| match db {
+        Db::Missing => false,
+        db => lost || is_lost(db),
+    })
 }

@@ -7,6 +7,7 @@
 //! - `swarm`: what a run may do at all; each seed leaves a random part of everything out
 //! - `plugins`: declarations, sound and not, and the files that are installed
 //! - `faults`: faults of the catalogue, their moments and parameters
+//! - `sweep`: a scenario that is ended at each of its points in turn
 //! - `steps`: command lines and what happens between and during them; `ending`: the ending
 //!
 //! Every part draws from streams of its own, so that a change of one leaves the others of a seed as they were.
@@ -16,6 +17,7 @@ mod faults;
 mod plugins;
 mod steps;
 mod swarm;
+pub mod sweep;
 
 #[cfg(test)]
 mod tests;

@@ -401,10 +401,31 @@ impl Sys {
 
     /// The living process with this pid; `None` when there is none. A stopped process lives.
     pub fn identify(&self, pid: Pid) -> Option<ProcessId> {
+        let lives = {
+            let kernel = self.world.kernel.borrow();
+            kernel.procs[kernel.find(pid)?].alive()
+        };
+        if lives { self.identity(pid) } else { None }
+    }
+
+    /// Which process has this pid, dead or alive; `None` when it was reaped or never was.
+    pub fn identity(&self, pid: Pid) -> Option<ProcessId> {
         let kernel = self.world.kernel.borrow();
-        let process = &kernel.procs[kernel.find(pid)?];
-        let boot = || kernel.clocks.boot_text();
-        process.alive().then(|| ProcessId { pid, started: process.started, boot: boot() })
+        let started = kernel.procs[kernel.find(pid)?].started;
+        Some(ProcessId { pid, started, boot: kernel.clocks.boot_text() })
+    }
+
+    /// Whether the group that this process founded has a living member. See [`mu_core::os::Os::group_alive`].
+    pub fn group_alive(&self, founder: &ProcessId) -> bool {
+        let another = self.identity(founder.pid).is_some_and(|now| now != *founder);
+        let kernel = self.world.kernel.borrow();
+        let member = |who: Index| kernel.procs[who].group == founder.pid;
+        founder.boot == kernel.clocks.boot_text() && !another && kernel.living().any(member)
+    }
+
+    /// The id of this boot as the kernel spells it.
+    pub fn boot_text(&self) -> String {
+        self.world.kernel.borrow().clocks.boot_text()
     }
 
     /// `stat`, links followed; `EACCES` behind a directory that its user may not pass.

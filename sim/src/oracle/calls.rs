@@ -8,6 +8,10 @@ use super::{Ns, SECOND};
 
 /// What a read may take, the handshake included (TMO-03, HSK-08).
 const READ: Ns = 10 * SECOND;
+/// What an effect may take that needs no machine.
+const EFFECT: Ns = 60 * SECOND;
+/// What the making of a machine may take.
+const ACQUIRE: Ns = 600 * SECOND;
 /// What is given to a call beyond the time that it takes itself (TMO-02).
 const BEYOND: Ns = 5 * SECOND;
 
@@ -71,10 +75,14 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The link that a plugin has declared, once mu has read that.
+/// What a plugin has declared, once mu has read that.
+pub(super) fn declared(wire: &Wire) -> Option<&Value> {
+    Call::all(wire).find(|call| call.method == "initialize")?.result()
+}
+
+/// The link of it.
 pub(super) fn declared_link(wire: &Wire) -> Option<&Value> {
-    let initialize = Call::all(wire).find(|call| call.method == "initialize")?;
-    initialize.result()?.get("seams")?.get("link")
+    declared(wire)?.get("seams")?.get("link")
 }
 
 pub(super) fn budget(method: &str, timeout_ms: Option<u64>) -> Option<Ns> {
@@ -82,7 +90,9 @@ pub(super) fn budget(method: &str, timeout_ms: Option<u64>) -> Option<Ns> {
         ("link.exec" | "link.fetch" | "link.push", Some(ms)) => {
             Some(ms.saturating_mul(SECOND / 1_000) + BEYOND)
         }
-        ("initialize" | "link.checkSteps", _) => Some(READ),
+        ("initialize" | "link.checkSteps" | "host.lookup" | "host.status", _) => Some(READ),
+        ("host.acquire", _) => Some(ACQUIRE),
+        ("host.release", _) => Some(EFFECT),
         _ => None,
     }
 }

@@ -263,6 +263,10 @@ impl Reader {
                     self.history.wires.push(Wire::new(mu, self.living[child], *child, name, at));
                 }
             }
+            What::PowerOff => {
+                let living = self.history.lives.iter_mut().filter(|life| life.died.is_none());
+                living.for_each(|life| life.died = Some((place, at, Exit::Signal(9))));
+            }
             What::Exit(exit) => self.life(pid, |life| life.died = Some((place, at, *exit))),
             What::NewSession => self.join(pid, place, at, pid),
             What::NewGroup(group) => self.join(pid, place, at, *group),

@@ -11,6 +11,11 @@
 //! | `resend` | a call is repeated after `retryable` alone, three times at most, with a new id and deadline (oracle 6) |
 //! | `link` | nothing undeclared is asked of a link; its channels, and runs that are still stopping |
 //! | `remote` | `mu host exec` and `mu host fetch` end as the last answer says (oracle 9) |
+//! | `intent` | no effect is sent before its intent is durable, and none outlives a definite reply (oracle 2) |
+//! | `ledger` | the backend never has two machines where there may be one, nor one that mu does not know of (oracle 1) |
+//! | `converged` | once nothing goes wrong any more, mu's rows and the backend agree (oracle 3) |
+//! | `instance` | nothing goes to another instance than the recorded one (oracle 8) |
+//! | `parties` | nobody sends anything about an effect that somebody else may still bring about |
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | a stop goes step by step and ends in time; a signal is followed by no start (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
@@ -22,19 +27,30 @@
 //! That memory stays bounded (oracle 10 too) has no form here: simulated processes share the simulator's memory. The real
 //! world ([`crate::world::Real`]) looks at the peak memory of each real mu.
 //!
+//! `database` looks whether a database is sound, `rows` reads one, `effects` finds what was asked about effects.
+//!
 //! `history` reads the trace, `speech` a plugin's stdout, `strict` a line of JSON, `calls` what was asked and answered, of
 //! which `shape` tells whether it may be.
 
 pub mod answers;
 mod calls;
+pub mod converged;
 pub mod crash;
+pub mod database;
 pub mod deadlines;
+pub mod effects;
+mod excuses;
 pub mod history;
 pub mod ids;
+pub mod instance;
+pub mod intent;
+pub mod ledger;
 pub mod leftover;
 pub mod link;
+pub mod parties;
 pub mod remote;
 pub mod resend;
+pub mod rows;
 pub mod schema;
 pub mod secrets;
 mod shape;
@@ -51,6 +67,7 @@ use std::path::PathBuf;
 
 use mu_core::os::{Exit, Pid};
 
+pub use excuses::Excuses;
 pub use history::{History, Ns};
 
 use crate::trace::Event;
@@ -147,6 +164,14 @@ pub struct Observed<'a> {
     pub stubborn: &'a BTreeSet<String>,
     /// How far a script makes a plugin give away its environment.
     pub leak: Leak,
+    /// What was durable when effects were sent, in their order.
+    pub images: &'a [intent::Image],
+    /// What mu has written down at the end.
+    pub rows: &'a rows::Rows,
+    /// What truly happened at the backend.
+    pub books: &'a ledger::Books,
+    /// Why not everything that is due can be asked for.
+    pub excuses: Excuses,
 }
 
 /// Runs all of them.
@@ -159,9 +184,13 @@ pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     stopping::check(&history, observed.ran, &mut found);
     deadlines::check(&history, observed.ran, &mut found);
     ids::check(&history, &mut found);
-    resend::check(&history, observed.ran, &mut found);
+    resend::check(&history, observed, &mut found);
     link::check(&history, observed.ran, &mut found);
-    remote::check(&history, observed.ran, &mut found);
+    remote::check(&history, observed, &mut found);
+    intent::check(&history, observed, &mut found);
+    instance::check(&history, observed.ran, &mut found);
+    parties::check(&history, &mut found);
+    ledger::check(observed, &mut found);
     crash::check(observed, &mut found);
     for ran in observed.ran {
         answers::check(ran, &mut found);

@@ -1,3 +1,5 @@
+//! `mu host acquire`, `status` and `release` end as their last answer says: what is definite by its own code, what may have
+//! happened by 1 (oracle 9). So do
 //! `mu host exec` and `mu host fetch` end as their last answer says (oracle 9): a run's status and output are passed
 //! through byte for byte, a run without exit code is exit 1 and says so (ERR-05), what is definite is exit 5, and what is
 //! unanswered exit 1 (TMO-09).
@@ -7,10 +9,12 @@ use serde_json::Value;
 
 use super::calls::Call;
 use super::speech::Outcome;
-use super::{History, Ran, Violation, shape};
+use super::{History, Observed, Ran, Violation, shape};
 
-pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) {
-    for ran in ran {
+pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<Violation>) {
+    // What cannot be written down may end a verb in another way.
+    let wrote = !observed.excuses.disk_fails;
+    for ran in observed.ran {
         let Some(Exit::Status(status)) = ran.exit.filter(|_| ran.heard && !ran.crash) else { continue };
         let mut say = |rule, text: String| {
             let text = format!("`{}`: {text}", ran.argv.join(" "));
@@ -20,8 +24,44 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
         match (ran.is_host("exec"), ran.is_host("fetch")) {
             (true, _) => exec(ran, status, of("link.exec"), &mut say),
             (_, true) => fetch(status, of("link.fetch"), &mut say),
+            _ if ran.is_host("acquire") && wrote => made(status, of("host.acquire"), &mut say),
+            _ if ran.is_host("release") && wrote => ended(status, of("host.release"), &mut say),
+            _ if ran.is_host("status") && wrote => seen(status, of("host.status"), &mut say),
             _ => {}
         }
+    }
+}
+
+/// `mu host acquire`. Its last request may have been that of an earlier one, whose host has the name now.
+fn made(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    match last {
+        Last::Answered(Outcome::Result(_)) if !matches!(status, 0 | 4) => {
+            say("HOST-05", format!("the host was made, and mu ended with {status}"));
+        }
+        other => failed(status, other, say),
+    }
+}
+
+fn ended(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    match last {
+        Last::Answered(Outcome::Result(_)) if status != 0 => {
+            say("HOST-08", format!("the host was released, and mu ended with {status}"));
+        }
+        other => failed(status, other, say),
+    }
+}
+
+fn seen(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+    let Last::Answered(Outcome::Result(state)) = last else { return failed(status, last, say) };
+    let (rule, due): (_, &[i32]) = match state["state"].as_str() {
+        // Its handle may be another one.
+        Some("up") => ("HOST-07", &[0, 1]),
+        Some("gone") => ("HOST-12", &[4]),
+        Some("needs-human") => ("A-66", &[5]),
+        _ => ("HOST-16", &[1]),
+    };
+    if !due.contains(&status) {
+        say(rule, format!("its state is {}, and mu ended with {status}", state["state"]));
     }
 }
 

@@ -1,18 +1,26 @@
 //! A call is repeated after `retryable` alone, at most three times (ERR-01), with the same parameters (CALL-03), a new id
 //! and a new deadline (CALL-04). Ids are looked after in `ids`.
 //!
+//! An effect is known by its key, in every mu: each send of it has the very bytes of the first but for id and deadline,
+//! which no earlier one had. One mu repeats it after `retryable` alone; another resolves it by the rules: a release is sent
+//! again (EFF-08), an acquire is looked up where that is declared (EFF-09), and sent again only where a repeat is recognised
+//! and as long as it is (EFF-10), never after a definite answer (EFF-03).
+//!
 //! Two requests of one mu to one plugin with the same method and parameters are taken for a call and its repeat. That
 //! holds for calls of the link, unless one command names a host twice.
 
 use std::collections::BTreeMap;
 
-use super::calls::Call;
-use super::{History, Ran, Violation};
+use super::calls::{Call, declared};
+use super::effects::Asked;
+use super::{Excuses, History, Ns, Observed, Ran, SECOND, Violation};
 
 /// The call and its three repeats.
 const SENDS: usize = 4;
 
-pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) {
+pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<Violation>) {
+    effects(history, observed.excuses, found);
+    let ran = observed.ran;
     for ran in ran.iter().filter(|ran| !names_a_host_twice(ran)) {
         let mut families: BTreeMap<(&str, &str, String), Vec<Call>> = BTreeMap::new();
         for wire in history.wires.iter().filter(|wire| history.mu(wire).pid == ran.pid) {
@@ -61,5 +69,75 @@ fn forbids_a_repeat(call: &Call) -> Option<(&'static str, &'static str)> {
         (_, Some(_)) => Some(("ERR-04", "it may have happened")),
         (None, None) => Some(("TMO-09", "it was not answered")),
         (Some(_), None) => Some(("ERR-01", "it had a result")),
+    }
+}
+
+fn effects(history: &History, excuses: Excuses, found: &mut Vec<Violation>) {
+    let mut families: BTreeMap<&str, Vec<&Asked>> = BTreeMap::new();
+    let asked = Asked::all(history);
+    for one in &asked {
+        let mut say = |rule, text: &str| {
+            let text = format!("{}: {text}", one.name(history));
+            found.push(Violation { oracle: "resend", rule, at: Some(one.call.line.at), text });
+        };
+        if !one.is_effect() {
+            let fence_key = host_seam(one).is_some_and(|host| host["acquire"]["fenceKey"] == true);
+            if *one.call.param("fence") == true && !fence_key {
+                say("A-44", "it asks for a fence, which is not declared");
+            }
+            continue;
+        }
+        let sends = families.entry(one.key).or_default();
+        if sends.iter().any(|before| before.undated() != one.undated()) {
+            say("CALL-03", "it differs from an earlier send in more than id and deadline");
+        }
+        if sends.iter().any(|before| before.call.id == one.call.id) {
+            say("CALL-04", "an earlier send has the same id");
+        }
+        if sends.iter().any(|before| before.call.param("deadline") == one.call.param("deadline")) {
+            say("CALL-04", "an earlier send has the same deadline");
+        }
+        if sends.iter().filter(|before| before.wire.mu == one.wire.mu).count() >= SENDS {
+            say("ERR-01", "one mu has sent it four times already");
+        }
+        match sends.last() {
+            Some(before) if before.wire.mu == one.wire.mu => {
+                if let Some((rule, why)) = forbids_a_repeat(&before.call) {
+                    say(rule, &format!("it was sent again although {why}"));
+                }
+            }
+            Some(before) => {
+                let is_closed = before.definite().is_some() && before.mu_exited(history);
+                if is_closed && !excuses.disk_fails && !excuses.forgets {
+                    say("EFF-03", "it was answered for certain before");
+                }
+                if let Some((rule, why)) = forbids_a_resend(one, sends[0].call.line.at) {
+                    say(rule, why);
+                }
+            }
+            None => {}
+        }
+        sends.push(one);
+    }
+}
+
+fn host_seam<'a>(asked: &Asked<'a>) -> Option<&'a serde_json::Value> {
+    declared(asked.wire)?["seams"].get("host")
+}
+
+/// Why another mu may not send an effect once more that was sent first at this time.
+fn forbids_a_resend(one: &Asked, first: Ns) -> Option<(&'static str, &'static str)> {
+    let host = host_seam(one).filter(|_| one.call.method == "host.acquire")?;
+    let acquire = &host["acquire"];
+    if acquire["lookup"] == true {
+        return Some(("EFF-09", "it was sent again although its key can be looked up"));
+    }
+    let window = acquire["dedupe"]["windowMs"].as_u64().map(|ms| ms.saturating_mul(SECOND / 1_000));
+    match window {
+        None => Some(("EFF-11", "it was sent again although no repeat is recognised")),
+        Some(window) if one.call.line.at - first > window => {
+            Some(("EFF-10", "it was sent again after its window"))
+        }
+        Some(_) => None,
     }
 }

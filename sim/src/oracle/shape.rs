@@ -14,9 +14,60 @@ pub(super) fn fits(method: &str, outcome: &Outcome) -> bool {
             "link.checkSteps" | "job.checkSteps" => {
                 result.as_array().is_some_and(|steps| steps.iter().all(is_step))
             }
+            "host.acquire" => is_acquired(result),
+            "host.lookup" => is_lookup(result),
+            "host.status" => is_status(result),
+            "host.release" => result.is_null(),
             _ => true,
         },
     }
+}
+
+/// A host that was made: its handle, and facts that are whole numbers.
+fn is_acquired(result: &Value) -> bool {
+    result.as_object().is_some_and(|host| {
+        host.get("handle").is_some_and(is_word)
+            && host.iter().all(|(name, value)| name == "handle" || (is_fact(name) && is_whole(value)))
+    })
+}
+
+fn is_lookup(result: &Value) -> bool {
+    let Some(members) = result.as_object().filter(|members| members.len() == 1) else { return false };
+    members.iter().all(|(name, value)| match name.as_str() {
+        "found" => is_acquired(value),
+        "pending" | "none" => *value == true,
+        "unknown" => is_word(value),
+        _ => false,
+    })
+}
+
+fn is_status(result: &Value) -> bool {
+    match result["state"].as_str() {
+        Some("up") => result.as_object().is_some_and(|up| {
+            let fits = |(name, value): (&String, &Value)| match name.as_str() {
+                "state" => true,
+                "handle" => is_word(value),
+                name => is_fact(name) && (value.is_null() || is_whole(value)),
+            };
+            up.contains_key("handle") && up.iter().all(fits)
+        }),
+        Some("gone" | "unknown") => {
+            members(result, &["state", "reason"]).is_some_and(|one| is_word(&one["reason"]))
+        }
+        Some("needs-human") => {
+            members(result, &["state", "remedy"]).is_some_and(|one| is_word(&one["remedy"]))
+        }
+        _ => false,
+    }
+}
+
+fn is_fact(name: &str) -> bool {
+    matches!(name, "deadlineAt" | "idleReclaimMs" | "maxJobs")
+}
+
+/// No further than what every reader of JSON holds exactly.
+fn is_whole(value: &Value) -> bool {
+    value.as_u64().is_some_and(|number| number <= (1 << 53) - 1)
 }
 
 /// The members of an object that has these and no other.

@@ -9,7 +9,7 @@ mod shell;
 use mu_core::os::Exit;
 
 use crate::kernel::Machine;
-use crate::sim_os::SimOs;
+use crate::sim_os::{SimOs, Watch};
 
 pub use plugin::{Installed, install_plugin, program_name};
 pub use shell::{SHELL, install_shell};
@@ -18,9 +18,10 @@ pub use shell::{SHELL, install_shell};
 pub const MU: &str = "mu";
 
 /// Makes mu executable: the very core of the real binary, from argv to exit code.
-pub fn install_mu(machine: &Machine) {
-    machine.install(MU, |sys| {
-        let os = SimOs::new(sys);
+/// `watch` sees every effect that one is about to write to a plugin.
+pub fn install_mu(machine: &Machine, watch: Watch) {
+    machine.install(MU, move |sys| {
+        let os = SimOs::new(sys).watched(watch.clone());
         async move { Exit::Status(i32::from(mu_core::run(os).await)) }
     });
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use mu_core::os::{Exit, Mono};
 
 use crate::fake::{self, Background, FORK_EVERY_MS, Fd, Group, Note, Plan, PluginSys, Read, Sig, Until};
-use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGPIPE, Sys};
+use crate::kernel::{self, Disposition, Fork, Give, Machine, SIGKILL, SIGPIPE, Sys};
 use crate::net::{Connection, Network};
 
 /// The name of the program that runs plugin `name`.
@@ -29,12 +29,23 @@ pub struct Installed {
     pub heard: Vec<Vec<Vec<u8>>>,
     /// The faults that have taken effect.
     pub fired: Vec<String>,
+    /// What all of its processes have done: a start, a read that brought something, the moments before and after a write, a
+    /// connection to the backend, a question to it, an answer from it.
+    pub acts: Vec<&'static str>,
+    /// At which of these, counted from 1, the process that comes to it is killed.
+    pub ends_at: Option<usize>,
 }
 
 impl Installed {
     /// Never started.
     pub fn new(plan: Plan) -> Installed {
-        Installed { plan: Rc::new(plan), heard: Vec::new(), fired: Vec::new() }
+        Installed {
+            plan: Rc::new(plan),
+            heard: Vec::new(),
+            fired: Vec::new(),
+            acts: Vec::new(),
+            ends_at: None,
+        }
     }
 }
 
@@ -57,6 +68,7 @@ pub fn install_plugin(
             // As every program in Rust, the real executable among them, does at its start.
             let _ = sys.on_signal(SIGPIPE, Disposition::Ignore);
             let mut sys = SimPlugin { sys, installed, start, network, calls: BTreeMap::new() };
+            sys.act("start").await;
             Exit::Status(fake::run(&mut sys, &plan).await)
         }
     });
@@ -109,11 +121,35 @@ fn helper(sys: Sys, mut process: Background) -> Pin<Box<dyn Future<Output = Exit
     })
 }
 
+impl SimPlugin {
+    /// One more act, at which the process may be killed; then this does not return.
+    async fn act(&self, what: &'static str) {
+        if self.ends_at(what) {
+            pending().await
+        }
+    }
+
+    /// One more act. Whether the process was killed at it.
+    fn ends_at(&self, what: &'static str) -> bool {
+        let (nth, ends) = {
+            let mut installed = self.installed.borrow_mut();
+            installed.acts.push(what);
+            (installed.acts.len(), installed.ends_at == Some(installed.acts.len()))
+        };
+        if ends {
+            self.sys.fault(&format!("SIGKILL at act {nth} of the plugin, {what}"));
+            // It lives, so it is there.
+            let _ = self.sys.kill(self.sys.pid(), SIGKILL);
+        }
+        ends
+    }
+}
+
 impl PluginSys for SimPlugin {
     async fn wait(&mut self, mut buf: Option<&mut [u8]>, until: Option<u64>) -> Read {
         let mut timer = until.map(|at| self.sys.sleep_until(mono(at)));
         let (sys, calls) = (&self.sys, &mut self.calls);
-        poll_fn(|cx| {
+        let came = poll_fn(|cx| {
             if let Some(buf) = buf.as_deref_mut()
                 && let Poll::Ready(read) = sys.poll_read(fd(Fd::Stdin), cx, buf)
             {
@@ -132,15 +168,25 @@ impl PluginSys for SimPlugin {
                 None => Poll::Pending,
             }
         })
-        .await
+        .await;
+        match came {
+            Read::Timeout => {}
+            Read::Backend(..) => self.act("answer").await,
+            Read::Data(_) | Read::Eof => self.act("read").await,
+        }
+        came
     }
 
     fn dial(&mut self, call: u32) {
-        self.calls.insert(call, self.network.dial());
+        if !self.ends_at("dial") {
+            self.calls.insert(call, self.network.dial());
+        }
     }
 
     fn send(&mut self, call: u32, bytes: &[u8]) {
-        if let Some(connection) = self.calls.get_mut(&call) {
+        if !self.ends_at("ask")
+            && let Some(connection) = self.calls.get_mut(&call)
+        {
             connection.send(bytes);
         }
     }
@@ -153,8 +199,11 @@ impl PluginSys for SimPlugin {
         let _ = self.sys.readable(fd(Fd::Stdin)).await;
     }
 
-    fn write(&mut self, to: Fd, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.sys.write(fd(to), bytes)
+    async fn write(&mut self, to: Fd, bytes: &[u8]) -> io::Result<usize> {
+        self.act("write").await;
+        let written = self.sys.write(fd(to), bytes).await;
+        self.act("written").await;
+        written
     }
 
     fn close(&mut self, which: Fd) {

@@ -201,6 +201,10 @@ fn check_world(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             ("kill_at_disk", step.kill_at_disk.is_some()),
             ("power_at_call", step.power_at_call.is_some()),
             ("power_at_disk", step.power_at_disk.is_some()),
+            ("disk_error", step.disk_error.is_some()),
+            ("kill_plugin_at", !step.kill_plugin_at.is_empty()),
+            ("end_all", step.end_all),
+            ("converged", step.converged),
             ("reboot", step.reboot),
             ("recycle", step.recycle),
             ("db", step.db == Some(Db::Full)),
@@ -254,6 +258,11 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
             return place.key("world").index(index).refuse("either `wall_step_ms` or `suspend_ms`");
         }
     }
+    check_ends(scenario, step, place)
+}
+
+/// Where mu, its plugins or its disk come to an end.
+fn check_ends(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
     let mut ends = None;
     for (key, at) in ends_of(step) {
         match (at, ends) {
@@ -263,6 +272,16 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
                 return place.key(key).refuse(format!("mu ends once: `{other}` or `{key}`"));
             }
             (Some(_), None) => ends = Some(key),
+        }
+    }
+    if step.disk_error.is_some_and(|error| error.at == 0) {
+        return place.key("disk_error").refuse("counting begins at 1");
+    }
+    for (name, at) in &step.kill_plugin_at {
+        let here = place.key("kill_plugin_at");
+        known_plugin(scenario, name, || here.name(name))?;
+        if *at == 0 {
+            return here.key(name).refuse("counting begins at 1");
         }
     }
     Ok(())
@@ -376,6 +395,8 @@ fn check_without_run(step: &Step, place: &Place) -> Checked {
         ("kill_at_disk", step.kill_at_disk.is_some()),
         ("power_at_call", step.power_at_call.is_some()),
         ("power_at_disk", step.power_at_disk.is_some()),
+        ("disk_error", step.disk_error.is_some()),
+        ("kill_plugin_at", !step.kill_plugin_at.is_empty()),
         ("stdout_closed", step.stdout_closed),
         ("exit", step.exit.is_some()),
         ("died_of", step.died_of.is_some()),

@@ -101,6 +101,9 @@ pub struct Step {
     /// From this step on no fault takes effect in any plugin that starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub calm: bool,
+    /// Everybody who lives on mu's machine is killed before the run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub end_all: bool,
     /// The command line. `{name}` is the path of that plugin's file, `{dir}` the directory of the plugins, `{db}` the
     /// database file, `{repo}` a git repository, `{key}` the key of the one open effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,6 +145,12 @@ pub struct Step {
     /// The power is cut at mu's n-th disk operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_at_disk: Option<u64>,
+    /// What the disk answers to mu at one of its operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_error: Option<DiskError>,
+    /// Plugins that are killed at their n-th act since the step's start, counted from 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kill_plugin_at: BTreeMap<String, u64>,
     /// Nobody reads mu's standard output.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdout_closed: bool,
@@ -200,6 +209,46 @@ pub struct Step {
     /// The hosts that plugins provide, by name, and their states in mu's table of them; these and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<BTreeMap<String, RecordState>>,
+    /// The database is sound, and from here on mu's rows and the machines behind the plugins agree.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub converged: bool,
+}
+
+/// An operation on the disk that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskError {
+    /// Which of mu's, counted from 1.
+    pub at: u64,
+    /// What the system answers.
+    pub errno: DiskErrno,
+    /// From there on every operation fails that can fail like this, of every process, until `db = "restored"`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stays: bool,
+}
+
+/// An error number of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DiskErrno {
+    /// No room: writes alone fail.
+    #[serde(rename = "ENOSPC")]
+    NoSpace,
+    /// The disk is broken.
+    #[serde(rename = "EIO")]
+    Broken,
+}
+
+impl DiskErrno {
+    /// Both.
+    pub const ALL: [DiskErrno; 2] = [DiskErrno::NoSpace, DiskErrno::Broken];
+
+    /// As the system names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DiskErrno::NoSpace => "ENOSPC",
+            DiskErrno::Broken => "EIO",
+        }
+    }
 }
 
 /// The state of a host record.

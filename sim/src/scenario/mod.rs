@@ -20,7 +20,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use format::{Db, RecordState, Repo, Scenario, SignalAt, Step, Text, Wire, WorldAt};
+pub use format::{
+    Db, DiskErrno, DiskError, RecordState, Repo, Scenario, SignalAt, Step, Text, Wire, WorldAt,
+};
 pub use parse::ScenarioError;
 pub(crate) use parse::{distance, read};
 pub use rules::{is_rule, known_rules};

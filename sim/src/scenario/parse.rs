@@ -27,7 +27,7 @@ pub struct ScenarioError {
 /// The forms of a `do`.
 const ONE_FAULT: &str = "expected one fault: its name, or a table of its name and its value";
 /// More alternatives than this are not all listed.
-const LISTED: usize = 40;
+const LISTED: usize = 60;
 
 impl Scenario {
     /// Reads a scenario. `file` is its name in errors; `is_rule` knows the ids of the rules.

@@ -20,6 +20,7 @@ const STEP_KEYS: &[&str] = &[
     "reboot",
     "recycle",
     "calm",
+    "end_all",
     "run",
     "env",
     "overlap",
@@ -30,6 +31,8 @@ const STEP_KEYS: &[&str] = &[
     "kill_at_disk",
     "power_at_call",
     "power_at_disk",
+    "disk_error",
+    "kill_plugin_at",
     "stdout_closed",
     "exit",
     "died_of",
@@ -46,6 +49,7 @@ const STEP_KEYS: &[&str] = &[
     "backend",
     "effects",
     "records",
+    "converged",
 ];
 
 impl Scenario {

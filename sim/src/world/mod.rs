@@ -2,11 +2,13 @@
 //! this trait, so that one file means the same in both.
 //!
 //! - `simulated`: a [`crate::kernel::Machine`] with mu and the fake plugins as its programs
+//! - `points`: what happens at numbered calls and operations on the disk, and the list of them
 //! - `backend`: a real backend process
 //! - `rows`: what stands in mu's tables
 //! - `real`: a temporary directory, the real `mu` and the real fake-plugin executable
 
 mod backend;
+mod points;
 mod real;
 mod rows;
 mod simulated;
@@ -18,9 +20,11 @@ use mu_core::os::Exit;
 
 use crate::backend::{BackendTable, Books, Control};
 use crate::fake::{Plan, PluginFile};
-use crate::scenario::Db;
+use crate::oracle::Excuses;
+use crate::scenario::{Db, DiskError};
 
 pub use backend::{RealBackend, books_file, control, control_socket, socket};
+pub use points::{Act, Deed, Mark, Marks, can_fail};
 pub use real::{Executables, Real, with_default_signals};
 pub use rows::Rows;
 pub use simulated::Simulated;
@@ -38,6 +42,17 @@ pub enum AtCall {
     Kill(u64),
     /// A panic instead of it.
     Panic(u64),
+    /// The power of the machine is cut just before it.
+    PowerOff(u64),
+}
+
+/// What to do at one of mu's operations on the disk. Only a simulated machine can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtDisk {
+    /// SIGKILL: the operation with this number and all after it never reach the disk.
+    Kill(u64),
+    /// The power of the machine is cut just before it.
+    PowerOff(u64),
 }
 
 /// A change to the clocks of a machine. Only a simulated one can.
@@ -52,6 +67,8 @@ pub enum ClockChange {
 /// One start of mu.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// The step that starts it, from 1.
+    pub step: usize,
     /// `mu` and its arguments.
     pub argv: Vec<String>,
     /// Variables beside the usual ones; an empty value takes one away.
@@ -64,6 +81,12 @@ pub struct Run {
     pub controls: Vec<(Duration, Control)>,
     /// What happens at one of its calls.
     pub at_call: Option<AtCall>,
+    /// What happens at one of its operations on the disk.
+    pub at_disk: Option<AtDisk>,
+    /// The operation on the disk that fails.
+    pub disk_error: Option<DiskError>,
+    /// Plugins that are killed at their n-th act from now on.
+    pub plugin_ends: Vec<(String, u64)>,
     /// Its stdout is closed after so many bytes.
     pub stdout_closed_after: Option<usize>,
 }
@@ -122,6 +145,11 @@ pub trait World {
     fn start(&mut self, run: &Run) -> Result<usize, Cannot>;
     /// Waits for its end. `Err` is a report of why it does not come.
     fn finish(&mut self, started: usize) -> Result<Outcome, String>;
+    /// Kills everybody who lives on mu's machine.
+    fn end_all(&mut self) -> Result<(), Cannot>;
+    /// Why the database is not sound, or mu's rows and the machines behind the plugins do not agree; nothing when all is
+    /// well.
+    fn unconverged(&mut self, excuses: Excuses) -> Result<Vec<String>, Cannot>;
     /// Lets time pass.
     fn advance(&mut self, span: Duration);
     /// Steps the wall clock by so many milliseconds.

@@ -23,7 +23,7 @@ use super::backend::RealBackend;
 use super::{AtCall, CANARY, Cannot, HEAD, Outcome, Rows, Run, World, method_of, rows};
 use crate::backend::{BackendTable, Books, Control};
 use crate::fake::{Event, Kind, LogLine, Owner, Plan, PluginFile};
-use crate::oracle::{self, Leak, Ran, Violation};
+use crate::oracle::{self, Excuses, Leak, Ran, Violation};
 use crate::scenario::Db;
 
 /// Names this world in the environment of every process that it starts, so that they can be found again.
@@ -449,10 +449,16 @@ impl World for Real {
             return Err(Cannot("the clocks of this machine are not ours to change".into()));
         }
         match run.at_call {
-            Some(AtCall::Kill(_) | AtCall::Panic(_)) => {
+            Some(AtCall::Kill(_) | AtCall::Panic(_) | AtCall::PowerOff(_)) => {
                 return Err(Cannot("calls of mu on its operating system are not counted here".into()));
             }
             None => {}
+        }
+        if run.at_disk.is_some() || run.disk_error.is_some() {
+            return Err(Cannot("operations on this disk are not counted".into()));
+        }
+        if !run.plugin_ends.is_empty() {
+            return Err(Cannot("the acts of a plugin are not counted here".into()));
         }
         if run.stdout_closed_after.is_some_and(|bytes| bytes > 0) {
             return Err(Cannot("stdout can only be closed from the start here".into()));
@@ -571,6 +577,14 @@ impl World for Real {
             self.found.push(Violation { oracle: "memory", rule: "TRN-04", at: None, text });
         }
         Ok(outcome)
+    }
+
+    fn end_all(&mut self) -> Result<(), Cannot> {
+        Err(Cannot("not everybody on this machine is ours to kill".into()))
+    }
+
+    fn unconverged(&mut self, _: Excuses) -> Result<Vec<String>, Cannot> {
+        Err(Cannot("nobody here knows of all machines behind the plugins".into()))
     }
 
     fn advance(&mut self, span: Duration) {

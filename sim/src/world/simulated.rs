@@ -1,6 +1,6 @@
 //! A scenario on the simulated machine.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,21 @@ use std::time::Duration;
 use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
-use super::{AtCall, CANARY, Cannot, ClockChange, HEAD, Outcome, Rows, Run, World, method_of, rows};
+use super::points::Director;
+use super::{
+    Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Rows, Run, World, method_of, rows,
+};
 use crate::backend::{BackendTable, Books, Control};
-use crate::disk::{Disk, Kind as DiskOpKind, Node, Owner, Verdict};
+use crate::disk::{Disk, Node, Owner};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
-use crate::kernel::{Command, Machine, Options, OsCall, OsCallVerdict, Output, ProgramFuture, Started, Sys};
+use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
 use crate::net::Network;
-use crate::oracle::{self, Leak, Observed, Ran, Violation};
+use crate::oracle::intent::Image;
+use crate::oracle::rows::databases;
+use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation, ledger};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
+use crate::sim_os::Watch;
 use crate::trace::{Target, What};
 
 /// The user who runs mu.
@@ -35,8 +41,8 @@ const STATE: &str = "/home/user/.local/state/mu";
 const REPO: &str = "/home/user/repo";
 const FETCH_HEAD: &str = "/home/user/repo/.git/FETCH_HEAD";
 const DB: &str = "/home/user/.local/state/mu/mu.db";
-/// A process outside the machine that uses the database.
-const OUTSIDER: Owner = Owner(u64::MAX);
+/// The last of the processes outside the machine that use the database.
+const LAST_OUTSIDER: u64 = u64::MAX;
 /// Virtual time in which whatever a dead mu left must be gone.
 const AFTERMATH: Duration = Duration::from_secs(30);
 
@@ -46,6 +52,9 @@ struct Invocation {
     begun: Duration,
     crash: bool,
     heard: bool,
+    step: usize,
+    /// How many acts of each plugin there had been.
+    acts: BTreeMap<String, usize>,
 }
 
 /// A machine, its plugins, and everything that was started on it.
@@ -58,6 +67,13 @@ pub struct Simulated {
     lock: Option<Connection>,
     instead: Option<Instead>,
     network: Rc<Network>,
+    director: Director,
+    /// Whether the disk asks the director.
+    directed: bool,
+    /// Processes outside the machine so far: none of them survives a loss of power.
+    outsiders: Cell<u64>,
+    /// What was durable when effects were sent: the number of events before, and the disk.
+    sights: Rc<RefCell<Vec<(u64, Disk)>>>,
 }
 
 /// A program that takes the place of mu's command line.
@@ -69,7 +85,15 @@ impl Simulated {
         let disk = Disk::new();
         disk.set_seed(options.seed);
         let machine = Machine::with(options, disk);
-        programs::install_mu(&machine);
+        let sights: Rc<RefCell<Vec<(u64, Disk)>>> = Rc::default();
+        let (seen, remote, watched) = (Rc::clone(&sights), machine.remote(), machine.disk().clone());
+        programs::install_mu(
+            &machine,
+            Watch::new(move || {
+                let place = remote.machine().map_or(0, |machine| machine.event_count());
+                seen.borrow_mut().push((place, watched.durable()));
+            }),
+        );
         programs::install_shell(&machine);
         let network = Network::new(machine.remote());
         machine.on_power_loss({
@@ -95,6 +119,53 @@ impl Simulated {
             lock: None,
             instead: None,
             network,
+            director: Director::default(),
+            directed: false,
+            outsiders: Cell::new(0),
+            sights,
+        }
+    }
+
+    /// From here on every call and operation of each mu and every act of each plugin is written down.
+    pub fn keep_marks(&mut self) {
+        self.director.keep();
+        self.direct();
+    }
+
+    /// What was written down, for each mu in the order of their start; nothing if nobody asked for it.
+    pub fn marks(&self) -> Vec<Marks> {
+        if !self.director.keeps() {
+            return Vec::new();
+        }
+        let marks = self.director.marks(&self.machine.events());
+        let ends = self.ran.iter().skip(1).map(|one| one.acts.clone()).chain([self.acts()]);
+        let all = self.ran.iter().zip(marks).zip(ends);
+        all.map(|((one, marks), end)| Marks {
+            step: one.step,
+            marks,
+            acts: self.acts_between(&one.acts, &end),
+        })
+        .collect()
+    }
+
+    fn acts(&self) -> BTreeMap<String, usize> {
+        self.plugins.iter().map(|(name, one)| (name.clone(), one.borrow().acts.len())).collect()
+    }
+
+    fn acts_between(&self, from: &BTreeMap<String, usize>, to: &BTreeMap<String, usize>) -> Vec<Act> {
+        let of = |(name, one): (&String, &Rc<RefCell<Installed>>)| -> Vec<Act> {
+            let (from, to) = (from[name], to[name]);
+            let acts = one.borrow().acts[from..to].to_vec();
+            (1..).zip(acts).map(|(nth, what)| Act { plugin: name.clone(), nth, what }).collect()
+        };
+        self.plugins.iter().flat_map(of).collect()
+    }
+
+    /// Has the disk ask the director about every operation.
+    fn direct(&mut self) {
+        if !std::mem::replace(&mut self.directed, true) {
+            let (director, remote) = (self.director.clone(), self.machine.remote());
+            self.machine.disk().set_fault(Box::new(move |op| director.disk(&remote, op)));
         }
     }
 
@@ -118,7 +189,7 @@ impl Simulated {
 
     /// Lets what is left come to its end, then asks every oracle. `stubborn` are plugins that are scripted to ignore
     /// the end of their stdin; `leak` says how far one is scripted to give away its environment.
-    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak) -> Vec<Violation> {
+    pub fn judge(&mut self, stubborn: &BTreeSet<String>, leak: Leak, excuses: Excuses) -> Vec<Violation> {
         let mut found = Vec::new();
         for started in 0..self.ran.len() {
             if let Err(report) = self.finish(started) {
@@ -130,6 +201,11 @@ impl Simulated {
         let _ = self.machine.run_until(self.machine.now() + AFTERMATH);
         let ran: Vec<Ran> = self.ran.iter().map(|one| self.ran(one)).collect();
         let files = self.machine.disk().files();
+        let rows = self.all_rows(&self.machine.disk().fork());
+        let books = ledger::Books::of(&self.network.books());
+        let sights = self.sights.take();
+        let image = |(place, disk): &(u64, Disk)| Image { place: *place as usize, rows: self.all_rows(disk) };
+        let images: Vec<Image> = sights.iter().map(image).collect();
         let events = self.machine.events();
         let observed = Observed {
             events: &events,
@@ -139,6 +215,10 @@ impl Simulated {
             canary: &self.canary,
             stubborn,
             leak,
+            images: &images,
+            rows: &rows,
+            books: &books,
+            excuses,
         };
         found.extend(oracle::check(&observed));
         found
@@ -156,10 +236,27 @@ impl Simulated {
         }
     }
 
+    /// What mu has written down, as another program reads it from this disk. A database that cannot be read has nothing.
+    fn all_rows(&self, disk: &Disk) -> oracle::rows::Rows {
+        let mut rows = oracle::rows::Rows::default();
+        for path in databases(&disk.files()) {
+            let mut its = oracle::rows::Rows::default();
+            if self.open_db_on(disk, &path).and_then(|db| its.read(&db)).is_ok() {
+                rows.add(its);
+            }
+        }
+        rows
+    }
+
     /// Uses the database as another program would.
     fn open_db(&self) -> Result<Connection, Cannot> {
-        let opened = self.machine.disk().open_db(OUTSIDER, USER, Path::new(DB));
-        opened.map_err(|error| Cannot(format!("{DB}: {error}")))
+        self.open_db_on(self.machine.disk(), Path::new(DB)).map_err(|error| Cannot(format!("{DB}: {error}")))
+    }
+
+    fn open_db_on(&self, disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
+        let nth = self.outsiders.get();
+        self.outsiders.set(nth + 1);
+        disk.open_db(Owner(LAST_OUTSIDER - nth), USER, path)
     }
 
     fn remove_db(&self) {
@@ -278,10 +375,10 @@ impl World for Simulated {
                 self.remove_db();
                 disk.put(file, USER, 0o700, Node::Directory);
             }
-            Db::Full => disk.set_fault(Box::new(|op| match op.kind {
-                DiskOpKind::Write => Verdict::Errno(nix::errno::Errno::ENOSPC),
-                _ => Verdict::Go,
-            })),
+            Db::Full => {
+                self.director.set_full(true);
+                self.direct();
+            }
             Db::Locked => {
                 let connection = self.open_db()?;
                 connection.execute_batch("BEGIN IMMEDIATE").map_err(sqlite)?;
@@ -289,7 +386,7 @@ impl World for Simulated {
             }
             Db::Restored => {
                 self.lock = None;
-                disk.clear_fault();
+                self.director.mend();
                 disk.set_mode(Path::new(STATE), 0o700).map_err(io)?;
                 let _ = disk.set_mode(file, 0o600);
             }
@@ -341,8 +438,7 @@ impl World for Simulated {
                 return Ok(Rows::default());
             }
         }
-        let opened =
-            copy.open_db(OUTSIDER, USER, Path::new(DB)).and_then(|connection| rows::read(&connection));
+        let opened = self.open_db_on(&copy, Path::new(DB)).and_then(|connection| rows::read(&connection));
         opened.map_err(|error| format!("{DB}: {error}"))
     }
 
@@ -367,12 +463,15 @@ impl World for Simulated {
         if let Some(bytes) = run.stdout_closed_after {
             command.stdout = Output::ClosedAfter(bytes);
         }
-        if let Some(at_call) = run.at_call {
-            command.on_os_call = Some(Rc::new(move |call: OsCall| match at_call {
-                AtCall::Kill(nth) if call.nth == nth => OsCallVerdict::Kill,
-                AtCall::Panic(nth) if call.nth == nth => OsCallVerdict::Panic,
-                _ => OsCallVerdict::Go,
-            }));
+        command.on_os_call = self.director.hook(self.machine.remote(), run.at_call);
+        if run.at_disk.is_some() || run.disk_error.is_some() {
+            self.direct();
+        }
+        let acts = self.acts();
+        for (name, nth) in &run.plugin_ends {
+            if let Some(installed) = self.plugins.get(name) {
+                installed.borrow_mut().ends_at = Some(acts[name] + *nth as usize);
+            }
         }
         let begun = self.machine.now();
         let started = match self.instead.take() {
@@ -380,6 +479,7 @@ impl World for Simulated {
             None => self.machine.start(&command),
         };
         let started = started.map_err(io)?;
+        self.director.started(self.machine.owner(&started), run.at_disk, run.disk_error);
         for (after, to, number) in &run.signals {
             let mu = (to == "mu").then_some(started.pid);
             let (name, number) = (format!("mu-plugin-{to}"), *number);
@@ -406,7 +506,8 @@ impl World for Simulated {
         }
         let heard = run.stdout_closed_after.is_none();
         let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
-        self.ran.push(Invocation { started, argv: run.argv.clone(), begun, crash, heard });
+        let (argv, step) = (run.argv.clone(), run.step);
+        self.ran.push(Invocation { started, argv, begun, crash, heard, step, acts });
         Ok(self.ran.len() - 1)
     }
 
@@ -428,6 +529,33 @@ impl World for Simulated {
             stderr: self.machine.stderr(&one.started),
             took: Duration::from_nanos(died).saturating_sub(one.begun),
         })
+    }
+
+    fn end_all(&mut self) -> Result<(), Cannot> {
+        for one in self.machine.living() {
+            // It lives until here, unless the end of another took it along.
+            let _ = self.machine.signal(Target::Process(one.pid), SIGKILL);
+        }
+        Ok(())
+    }
+
+    fn unconverged(&mut self, excuses: Excuses) -> Result<Vec<String>, Cannot> {
+        let mut found = Vec::new();
+        // On a copy: who only looks leaves no trace.
+        let disk = self.machine.disk().fork();
+        if disk.facts(Path::new(DB)).is_ok()
+            && let Err(error) =
+                self.open_db_on(&disk, Path::new(DB)).and_then(|db| oracle::database::check(&db, &mut found))
+        {
+            found.push(format!("the database cannot be read: {error}"));
+        }
+        let books = ledger::Books::of(&self.network.books());
+        let declares = |(name, one): (&String, &Rc<RefCell<Installed>>)| {
+            (name.clone(), one.borrow().plan.declaration.clone())
+        };
+        let declares: Vec<_> = self.plugins.iter().map(declares).collect();
+        found.extend(oracle::converged::check(&self.all_rows(&disk), &books, &declares, excuses));
+        Ok(found)
     }
 
     fn advance(&mut self, span: Duration) {

@@ -8,9 +8,10 @@ use clap::{Args, Subcommand, value_parser};
 use mu_protocol::messages::values::RemotePath;
 
 use super::{Full, Request, utf8};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Kind};
 use crate::deadlines::LONGEST;
 use crate::link::shell;
+use crate::store::hosts::Params;
 use crate::verbs::host_add::Setup;
 use crate::verbs::name::{self, HostName};
 
@@ -26,10 +27,40 @@ pub(super) enum Verb {
         after_help = "Example:\n  mu host add dock --plugin box --fetch 'git -C {local} fetch {host}:{remote}'"
     )]
     Add(Add),
-    /// List the registered hosts
+    /// Have a plugin make a host
+    #[command(
+        long_about = "Have a plugin make a host. Whatever fails or dies meanwhile, the same command\n\
+            again finds out what became of it and makes no second one.",
+        after_help = "Example:\n  mu host acquire box --provider cloud --param size=large --param region=eu"
+    )]
+    Acquire {
+        /// The host's name: a lower-case letter, then up to 31 of a-z 0-9 _ -
+        name: String,
+        /// The plugin that makes it
+        #[arg(long, value_name = "PLUGIN")]
+        provider: String,
+        /// What the plugin is to heed; may be given several times
+        #[arg(long = "param", value_name = "KEY=VALUE", allow_hyphen_values = true)]
+        params: Vec<String>,
+    },
+    /// Ask the plugin that made a host how it is, and keep what it says
+    #[command(after_help = "Example:\n  mu host status box")]
+    Status {
+        /// The host's name
+        name: String,
+        #[command(flatten)]
+        full: Full,
+    },
+    /// Have the plugin that made a host take it away
+    #[command(after_help = "Example:\n  mu host release box")]
+    Release {
+        /// The host's name
+        name: String,
+    },
+    /// List the hosts, those that were added and those that were acquired
     #[command(after_help = "Example:\n  mu host list --json")]
     List(Full),
-    /// Show what one host is registered with
+    /// Show what one host is registered with, or what is recorded of it
     #[command(after_help = "Example:\n  mu host show dock")]
     Show {
         /// The host's name
@@ -37,7 +68,7 @@ pub(super) enum Verb {
         #[command(flatten)]
         full: Full,
     },
-    /// Remove a host that nothing uses
+    /// Remove a host that was added and nothing uses, or one that is lost
     #[command(after_help = "Example:\n  mu host rm dock")]
     Rm {
         /// The host's name
@@ -141,6 +172,13 @@ impl Verb {
                 };
                 Request::HostAdd { name: add.name.parse()?, setup }
             }
+            Verb::Acquire { name, provider, params } => Request::HostAcquire {
+                name: name.parse()?,
+                provider: provider.parse()?,
+                params: host_params(params)?,
+            },
+            Verb::Status { name, full } => Request::HostStatus { name: name.parse()?, full: full.full },
+            Verb::Release { name } => Request::HostRelease { name: name.parse()? },
             Verb::List(Full { full }) => Request::HostList { full },
             Verb::Show { name, full } => Request::HostShow { name: name.parse()?, full: full.full },
             Verb::Rm { name } => Request::HostRm { name: name.parse()? },
@@ -167,6 +205,28 @@ impl Verb {
             }
         })
     }
+}
+
+/// `--param` by `--param`. Each key once, neither empty nor with a NUL.
+fn host_params(words: Vec<String>) -> Result<Params, Failure> {
+    let mut params = Params::new();
+    for word in words {
+        let refuse = |what: &str| {
+            let what = format!("--param {word:?} {what}; example: --param size=large");
+            Err(Failure::new(Kind::BadArgument, what).or_else(["mu host acquire --help"]))
+        };
+        let Some((key, value)) = word.split_once('=') else { return refuse("has no `=`") };
+        if key.is_empty() {
+            return refuse("has no key before its `=`");
+        }
+        if word.contains('\0') {
+            return refuse("holds a NUL character");
+        }
+        if params.insert(key.to_owned(), value.to_owned()).is_some() {
+            return refuse("comes after another one with the same key");
+        }
+    }
+    Ok(params)
 }
 
 fn sessions() -> RangedI64ValueParser<u32> {

@@ -121,7 +121,11 @@ fn an_unknown_verb_or_flag_is_one_line_with_a_tip_and_the_right_help() {
 
 #[test]
 fn no_verb_at_all_lists_the_verbs() {
-    assert!(failure("").message.contains("plugin, host, db, sql, completions"), "{}", failure("").message);
+    assert!(
+        failure("").message.contains("plugin, host, effect, db, sql, completions"),
+        "{}",
+        failure("").message
+    );
     assert!(failure("plugin").message.contains("add, list, show"), "{}", failure("plugin").message);
     assert_eq!(parse(&[]).1.unwrap_err().kind, Kind::Usage);
 }

@@ -1,90 +1,95 @@
-use super::*;
-use crate::store::{Missing, plugins};
-use crate::testing::dock::{host, register, with_link};
-use crate::testing::{FakeOs, declaration, open};
 use serde_json::json;
 
-fn machine(hosts: &[Host]) -> FakeOs {
-    let os = FakeOs::new();
-    register(&os, with_link(json!({})), hosts);
-    os
-}
+use super::*;
+use crate::store::{Missing, plugins};
+use crate::testing::{FakeOs, open, plugin};
 
-fn sql(os: &FakeOs, sql: &str) -> rusqlite::Result<()> {
-    os.connection().execute_batch(sql)
-}
-
-#[test]
-fn what_was_inserted_is_found_again_by_name() {
-    let mut full = host("quay", &declaration("box", None));
-    full.fetch_template = Some("git fetch {remote}".into());
-    full.repo = Some("/srv/app".into());
-    full.max_sessions = 7;
-    let plain = host("dock", &declaration("box", None));
-    let os = machine(&[full.clone(), plain.clone()]);
-    os.block_on(async {
-        let store = open(&os, Missing::Empty).await;
-        assert_eq!(store.read(|tx| find(tx, &full.name)).await, Ok(Some(full.clone())));
-        assert_eq!(store.read(names).await, Ok(vec!["dock".to_owned(), "quay".to_owned()]));
-        let wanted = [plain, full].map(|host| (host.name.to_string(), Ok(host)));
-        assert_eq!(store.read(all).await.unwrap(), wanted);
-    });
-}
-
-/// HSK-05
-#[test]
-fn the_identity_is_the_plugin_and_its_instance_and_follows_a_new_declaration() {
-    let os = machine(&[host("dock", &declaration("box", None))]);
-    os.block_on(async {
-        let store = open(&os, Missing::Create).await;
-        let identities = |tx: Tx<'_>| {
-            all(tx)?.into_iter().map(|(_, host)| Ok(host?.identity)).collect::<Result<Vec<_>, StoreError>>()
-        };
-        assert_eq!(store.read(identities).await.unwrap(), ["plugin:box:prod-eu"]);
-        let other = Declaration { instance: "eu:2".into(), ..declaration("box", None) };
-        store.write(|tx| follow(tx, &"crate".parse().unwrap(), &other)).await.unwrap();
-        assert_eq!(store.read(identities).await.unwrap(), ["plugin:box:prod-eu"]);
-        store.write(|tx| follow(tx, &"box".parse().unwrap(), &other)).await.unwrap();
-        assert_eq!(store.read(identities).await.unwrap(), ["plugin:box:eu:2"]);
-    });
-}
-
-/// REG-12, HSK-05
-#[test]
-fn the_table_itself_holds_its_rules() {
-    let os = machine(&[host("dock", &declaration("box", None))]);
-    let row = |values: &str| format!("PRAGMA foreign_keys = ON; INSERT INTO host_profiles VALUES ({values})");
-    assert_eq!(sql(&os, &row("'quay', 'box', 'plugin:box:x', NULL, NULL, 1, 0")), Ok(()));
-    for values in [
-        "'Pier', 'box', 'plugin:box:x', NULL, NULL, 1, 0",
-        "'pier', 'crate', 'plugin:crate:x', NULL, NULL, 1, 0",
-        "'pier', 'box', 'pier', NULL, NULL, 1, 0",
-        "'pier', 'box', 'plugin:box:', NULL, NULL, 1, 0",
-        "'pier', 'box', 'plugin:box:x', '', NULL, 1, 0",
-        "'pier', 'box', 'plugin:box:x', NULL, '', 1, 0",
-        "'pier', 'box', 'plugin:box:x', NULL, NULL, 0, 0",
-        "'pier', 'box', 'plugin:box:x', NULL, NULL, 'one', 0",
-        "'dock', 'box', 'plugin:box:x', NULL, NULL, 1, 0",
-    ] {
-        assert!(sql(&os, &row(values)).is_err(), "{values}");
+fn host(name: &str, state: State) -> Host {
+    Host {
+        name: name.parse().unwrap(),
+        plugin: "box".parse().unwrap(),
+        instance: Instance::new("prod-eu").unwrap(),
+        state,
+        params: Params::from([("size".into(), "large".into())]),
+        facts: Facts {
+            deadline_at: Some(EpochMillis::new(9).unwrap()),
+            idle_reclaim_ms: None,
+            max_jobs: Some(Count::new(2).unwrap()),
+        },
+        since: EpochMs(5),
     }
-    assert!(sql(&os, "PRAGMA foreign_keys = ON; DELETE FROM plugins").is_err());
-    os.block_on(async {
-        let store = open(&os, Missing::Create).await;
-        let named = store.read(|tx| plugins::references(tx, "box", plugins::REFERENCES)).await;
-        assert_eq!(named.unwrap(), ["host dock", "host quay"]);
-    });
+}
+
+fn handle(text: &str) -> Handle {
+    Handle::new(text).unwrap()
 }
 
 #[test]
-fn a_row_that_no_verb_wrote_is_named_with_its_column() {
-    let os = machine(&[host("dock", &declaration("box", None))]);
-    sql(&os, "UPDATE host_profiles SET max_sessions = 5000000000").unwrap();
-    os.block_on(async {
-        let store = open(&os, Missing::Empty).await;
-        let error = store.read(|tx| find(tx, &"dock".parse().unwrap())).await.unwrap_err();
-        assert!(
-            error.to_string().contains("host_profiles") && error.to_string().contains("max_sessions of dock")
-        );
+fn a_host_is_found_again_in_every_state() {
+    let os = FakeOs::new();
+    os.clone().block_on(async {
+        let store = open(&os, Missing::Create).await;
+        let states = [
+            State::Acquiring,
+            State::Ready(handle("i-1")),
+            State::Releasing(handle("i-1")),
+            State::Lost { handle: handle("i-1"), reason: "fire".into() },
+        ];
+        for state in states {
+            let host = host("a", state);
+            let put = |tx: Tx<'_>| plugins::put(tx, &plugin("box", None)).and(put(tx, &host));
+            let stored: Result<(), StoreError> = store.write(put).await;
+            stored.unwrap();
+            assert_eq!(store.read(|tx| find(tx, &host.name)).await, Ok(Some(host.clone())));
+            assert_eq!(store.read(all).await.unwrap(), [("a".to_owned(), Ok(host))]);
+        }
+        let removed: Result<(), StoreError> = store.write(|tx| remove(tx, &"a".parse().unwrap())).await;
+        removed.unwrap();
+        assert_eq!(store.read(names).await, Ok(vec![]));
     });
+}
+
+/// HOST-03: before there is a handle there is no instance to name either.
+#[test]
+fn a_target_names_handle_and_instance_once_there_is_a_handle() {
+    let target = |state| serde_json::to_value(host("a", state).target()).unwrap();
+    assert_eq!(target(State::Acquiring), json!({"name": "a"}));
+    let whole = json!({"name": "a", "handle": "i-1", "instance": "prod-eu"});
+    assert_eq!(target(State::Ready(handle("i-1"))), whole);
+}
+
+/// HOST-09, HOST-10
+#[test]
+fn a_fact_that_is_left_out_stays_and_one_that_is_null_goes() {
+    let facts = host("a", State::Acquiring).facts;
+    let up = |json: serde_json::Value| facts.patched(serde_json::from_value(json).unwrap());
+    assert_eq!(up(json!({"state": "up", "handle": "h"})), facts);
+    let patched = up(json!({"state": "up", "handle": "h", "deadlineAt": null, "idleReclaimMs": 7}));
+    let wanted =
+        Facts { deadline_at: None, idle_reclaim_ms: Some(Millis::new(7).unwrap()), max_jobs: facts.max_jobs };
+    assert_eq!(patched, wanted);
+    assert_eq!(up(json!({"state": "unknown", "reason": "fog"})), facts);
+}
+
+#[test]
+fn a_row_that_contradicts_itself_is_refused_by_the_table() {
+    let os = FakeOs::new();
+    os.clone().block_on(async {
+        let store = open(&os, Missing::Create).await;
+        let put = |tx: Tx<'_>| {
+            plugins::put(tx, &plugin("box", None)).and(put(tx, &host("a", State::Ready(handle("h")))))
+        };
+        let stored: Result<(), StoreError> = store.write(put).await;
+        stored.unwrap();
+    });
+    for change in [
+        "handle = NULL",
+        "state = 'acquiring'",
+        "state = 'lost'",
+        "reason = 'x'",
+        "state = 'x'",
+        "max_jobs = -1",
+    ] {
+        assert!(os.connection().execute_batch(&format!("UPDATE hosts SET {change}")).is_err(), "{change}");
+    }
 }

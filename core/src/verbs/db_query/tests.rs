@@ -81,7 +81,7 @@ fn what_sqlite_rejects_is_exit_2_and_one_line() {
     let os = machine(&["box"]);
     let cases = [
         ("SELEC 1", "syntax"),
-        ("SELECT * FROM hosts", "no such table"),
+        ("SELECT * FROM ships", "no such table"),
         ("", "empty"),
         ("-- only a comment", "empty"),
         ("SELECT 1; SELECT 2", "Multiple"),

@@ -2,16 +2,24 @@
 //! else. The traces are made by hand, so nothing of the machine or of mu is in them.
 
 mod answers;
+mod converged;
 mod crash;
 mod deadlines;
+mod effects;
 mod history;
 mod ids;
+mod instance;
+mod intent;
+mod ledger;
 mod leftover;
 mod link;
+mod parties;
 mod remote;
 mod resend;
+mod rows;
 mod schema;
 mod secrets;
+mod shape;
 mod start;
 mod stopping;
 
@@ -20,7 +28,10 @@ use std::path::PathBuf;
 
 use mu_core::os::{Exit, Pid};
 
-use super::{Leak, Ns, Observed, Ran, check};
+use super::intent::Image;
+use super::ledger::Books;
+use super::rows::Rows;
+use super::{Excuses, Leak, Ns, Observed, Ran, check};
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Role, Std, Target, What};
 
 /// The mu that most tests are about, its plugin `box`, and a process beside that.
@@ -86,6 +97,10 @@ struct Tale {
     files: Vec<(PathBuf, Vec<u8>)>,
     stubborn: BTreeSet<String>,
     leak: Leak,
+    images: Vec<Image>,
+    rows: Rows,
+    books: Books,
+    excuses: Excuses,
 }
 
 impl Tale {
@@ -99,6 +114,10 @@ impl Tale {
             files: vec![("/mu.db".into(), b"SQLite format 3".to_vec())],
             stubborn: BTreeSet::new(),
             leak: Leak::Nothing,
+            images: Vec::new(),
+            rows: Rows::default(),
+            books: Books::default(),
+            excuses: Excuses::default(),
         }
     }
 
@@ -295,6 +314,10 @@ impl Tale {
             canary: CANARY,
             stubborn: &self.stubborn,
             leak: self.leak,
+            images: &self.images,
+            rows: &self.rows,
+            books: &self.books,
+            excuses: self.excuses,
         };
         check(&observed).into_iter().map(|violation| violation.rule).collect()
     }
@@ -328,6 +351,10 @@ fn every_rule_of_the_protocol_that_an_oracle_cites_exists() {
         include_str!("../resend.rs"),
         include_str!("../link.rs"),
         include_str!("../remote.rs"),
+        include_str!("../intent.rs"),
+        include_str!("../instance.rs"),
+        include_str!("../parties.rs"),
+        include_str!("../ledger.rs"),
     ];
     let quoted = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
     let is_id = |text: &&str| {

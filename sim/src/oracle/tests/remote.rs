@@ -104,3 +104,70 @@ fn a_fetch_that_failed_is_no_success() {
     fetch("1", 5).passes_all();
     fetch("1", 0).breaks("LINK-03");
 }
+
+mod of_hosts {
+    use super::super::effects::{FENCED, VM, about, acquire, made, release};
+    use super::*;
+
+    /// A verb whose request is answered like this ends with each of these statuses, of which the first alone is due.
+    fn ends(line: &str, request: &str, answer: &str, rule: &str, [due, wrong]: [i32; 2]) {
+        let tale = |status: i32| {
+            let tale = Tale::provided(FENCED).runs("mu host acquire h --provider box");
+            let tale = match line.contains("acquire") {
+                true => tale,
+                false => tale.mu_asks(&acquire(9, "a")).answers(&made(9)).runs(line),
+            };
+            let tale = match request.contains("key") {
+                true => tale.mu_asks(request),
+                false => tale.mu_says(BOX, request).plugin_reads(BOX),
+            };
+            let envelope = match status {
+                0 => String::new(),
+                status => {
+                    let error = match status {
+                        1 => "outcome-unknown",
+                        4 => "host-lost",
+                        _ => "call-failed",
+                    };
+                    let message = r#""message":"no","next":null"#;
+                    format!("{{\"ok\":false,\"error\":\"{error}\",{message},\"exit\":{status}}}\n")
+                }
+            };
+            tale.answers(answer).mu_prints(&envelope, "mu: no\n").done(status).rules()
+        };
+        let of_remote = |rules: Vec<&'static str>| -> Vec<&'static str> {
+            rules.into_iter().filter(|rule| *rule != "OUT-02" && *rule != "BUD-03").collect()
+        };
+        assert_eq!(of_remote(tale(due)), [""; 0], "{line}: {due}");
+        assert_eq!(of_remote(tale(wrong)), [rule], "{line}: {wrong}");
+    }
+
+    /// HOST-05, ERR-02, ERR-04
+    #[test]
+    fn an_acquire_ends_as_it_was_answered() {
+        let line = "mu host acquire h --provider box";
+        ends(line, &acquire(2, "k"), &made(2), "HOST-05", [0, 1]);
+        ends(line, &acquire(2, "k"), &error(2, r#"{"kind":"permanent"}"#), "ERR-02", [5, 1]);
+        ends(line, &acquire(2, "k"), &error(2, r#"{"kind":"unknown-outcome"}"#), "ERR-05", [1, 5]);
+    }
+
+    /// HOST-08
+    #[test]
+    fn a_release_ends_as_it_was_answered() {
+        let line = "mu host release h";
+        ends(line, &release(2, "r"), &result(2, "null"), "HOST-08", [0, 1]);
+        ends(line, &release(2, "r"), &error(2, r#"{"kind":"permanent"}"#), "ERR-02", [5, 0]);
+    }
+
+    /// HOST-07, HOST-12, HOST-16, A-66
+    #[test]
+    fn a_status_ends_as_it_was_answered() {
+        let line = "mu host status h";
+        let status = about(2, "host.status", VM, "");
+        let state = |state: &str| result(2, state);
+        ends(line, &status, &state(r#"{"state":"up","handle":"vm"}"#), "HOST-07", [0, 4]);
+        ends(line, &status, &state(r#"{"state":"gone","reason":"x"}"#), "HOST-12", [4, 1]);
+        ends(line, &status, &state(r#"{"state":"needs-human","remedy":"x"}"#), "A-66", [5, 1]);
+        ends(line, &status, &state(r#"{"state":"unknown","reason":"x"}"#), "HOST-16", [1, 4]);
+    }
+}

@@ -76,3 +76,88 @@ fn two_hosts_or_one_host_twice_may_be_asked_the_same() {
     check("mu host check h i", step(3).replace(r#""name":"h""#, r#""name":"i""#)).passes_all();
     check("mu host check h h", step(3)).passes_all();
 }
+
+mod of_effects {
+    use super::super::effects::{FENCED, acquire, intent, lookup, made, release};
+    use super::*;
+
+    const REPEATS: &str = r#"{"lookup":false,"fenceKey":false,"dedupe":{"exact":true,"windowMs":60000}}"#;
+
+    /// mu sends an acquire and is killed; later another mu sends this line.
+    fn resent(declared: &str, ms: u64, line: &str) -> Tale {
+        let tale = Tale::provided(declared).mu_asks(&acquire(2, "k")).mu_is_killed().passes(ms);
+        tale.another(declared).other_asks(line).other_is_answered(&made(3))
+    }
+
+    /// CALL-03, CALL-04
+    #[test]
+    fn a_resend_by_another_mu_differs_in_id_and_deadline_alone() {
+        resent(REPEATS, 1, &acquire(3, "k")).passes_all();
+        resent(REPEATS, 1, &acquire(3, "k").replace(r#""size":"2""#, r#""size":"3""#)).breaks("CALL-03");
+        resent(REPEATS, 1, &acquire(3, "k").replace(r#"{"size":"2"}"#, r#"{ "size":"2"}"#)).breaks("CALL-03");
+        let same_deadline = acquire(3, "k").replace("1767225600003", "1767225600002");
+        resent(REPEATS, 1, &same_deadline).breaks("CALL-04");
+        let same_id = acquire(2, "k").replace("1767225600002", "1767225600003");
+        let tale = Tale::provided(REPEATS).mu_asks(&acquire(2, "k")).mu_is_killed().another(REPEATS);
+        tale.other_asks(&same_id).other_is_answered(&made(2)).breaks("CALL-04");
+    }
+
+    /// EFF-09, EFF-10, EFF-11
+    #[test]
+    fn an_acquire_is_sent_again_only_where_a_repeat_is_recognised() {
+        resent(FENCED, 1, &acquire(3, "k")).breaks("EFF-09");
+        resent(r#"{"lookup":false,"fenceKey":false}"#, 1, &acquire(3, "k")).breaks("EFF-11");
+        resent(REPEATS, 60_000, &acquire(3, "k")).passes_all();
+        resent(REPEATS, 60_001, &acquire(3, "k")).breaks("EFF-10");
+    }
+
+    /// EFF-03
+    #[test]
+    fn a_resend_of_what_was_answered_is_reported() {
+        let released = |answer: &str, ends: &dyn Fn(Tale) -> Tale| {
+            let tale = Tale::provided(FENCED).mu_asks(&acquire(2, "k")).answers(&made(2));
+            let tale = ends(tale.mu_asks(&release(3, "r")).answers(answer));
+            tale.another(FENCED).other_asks(&release(4, "r")).other_is_answered(&result(4, "null"))
+        };
+        let null = result(3, "null");
+        let done = |tale: Tale| tale.done(0);
+        released(&null, &Tale::mu_is_killed).passes_all();
+        released(&null, &done).breaks("EFF-03");
+        released(&error(3, r#"{"kind":"unknown-outcome"}"#), &done).passes_all();
+    }
+
+    /// ERR-01, TMO-09
+    #[test]
+    fn one_mu_repeats_an_effect_after_retryable_alone() {
+        let twice = |answer: &str| {
+            let tale = Tale::provided(FENCED).mu_asks(&acquire(2, "k")).answers(answer);
+            tale.mu_asks(&acquire(3, "k")).answers(&made(3)).done(0)
+        };
+        twice(&error(2, RETRYABLE)).passes_all();
+        twice(&error(2, r#"{"kind":"permanent"}"#)).breaks("ERR-02");
+        twice(&error(2, r#"{"kind":"unknown-outcome"}"#)).breaks("ERR-04");
+        let mut tale = Tale::provided(FENCED);
+        for id in 2..7 {
+            tale = tale.mu_asks(&acquire(id, "k")).answers(&error(id, RETRYABLE));
+        }
+        tale.done(0).breaks("ERR-01");
+    }
+
+    /// A-44
+    #[test]
+    fn a_fence_that_is_not_declared_is_reported() {
+        let asked = |fence| {
+            let tale = Tale::provided(r#"{"lookup":true,"fenceKey":false}"#).mu_asks(&acquire(2, "k"));
+            let tale = tale.answers(&error(2, r#"{"kind":"unknown-outcome"}"#)).done(0);
+            let tale = tale.another(r#"{"lookup":true,"fenceKey":false}"#).other_says(&lookup(2, "k", fence));
+            tale.other_is_answered(&result(2, r#"{"pending":true}"#))
+        };
+        asked(false).passes_all();
+        asked(true).breaks("A-44");
+    }
+
+    #[test]
+    fn an_intent_has_the_bytes_of_its_request() {
+        assert_eq!(intent(&acquire(2, "k")).params, intent(&acquire(3, "k")).params);
+    }
+}

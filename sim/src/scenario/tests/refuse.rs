@@ -193,6 +193,13 @@ fn real_and_its_reason_go_together() {
 fn keys_for_the_simulated_machine_alone() {
     refused(&in_step("kill_at_call = »3"), &["real = false"]);
     refused(&in_step("panic_at_call = »3"), &["real = false"]);
+    refused(&in_step("kill_at_disk = »3"), &["real = false"]);
+    refused(&in_step("power_at_call = »3"), &["real = false"]);
+    refused(&in_step("power_at_disk = »3"), &["real = false"]);
+    refused(&in_step("disk_error = »{ at = 3, errno = 'EIO' }"), &["real = false"]);
+    refused(&in_step("kill_plugin_at = »{ box = 3 }"), &["real = false"]);
+    refused(&in_step("end_all = »true"), &["real = false"]);
+    refused(&in_step("converged = »true"), &["real = false"]);
     refused(&in_step("wall_step_ms = »-3"), &["real = false"]);
     refused(&in_step("world = »{ suspend_ms = 3, at_ms = 1 }"), &["`world`", "real = false"]);
     refused(&in_step("db = »'full'"), &["`db = \"full\"`", "real = false"]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-use super::super::{Db, RecordState, Scenario};
+use super::super::{Db, DiskErrno, RecordState, Scenario};
 use super::{EVERYTHING, parse};
 use crate::backend::{BackendDeed, Fact, NetDeed};
 use crate::fake::{Kind, METHODS, Seam, Sig, When, catalogue};
@@ -89,6 +89,11 @@ fn schema_and_reader_refuse_the_same_files() {
         around("exit = 256"),
         around("exit = 1\ndied_of = 'TERM'"),
         around("kill_at_call = 1"),
+        around("power_at_disk = 1"),
+        around("disk_error = { at = 0, errno = 'EIO' }"),
+        around("disk_error = { at = 1, errno = 'EPERM' }"),
+        around("kill_plugin_at = { box = 0 }"),
+        around("converged = true"),
         around("db = 'full'"),
         around("db = 'gone'"),
         around("advance_ms = 60001"),
@@ -190,6 +195,7 @@ fn the_keys_are_the_same_everywhere() {
         ("/$defs/backend_do", around("backend_do = { zzz = 1 }")),
         ("/$defs/net", around("net = { zzz = 1 }")),
         ("/$defs/counts", around("backend = { zzz = 1 }")),
+        ("/$defs/disk_error", around("disk_error = { zzz = 1 }")),
     ];
     for (place, text) in places {
         let properties = schema.pointer(&format!("{place}/properties")).and_then(Value::as_object).unwrap();
@@ -225,6 +231,7 @@ fn the_values_are_the_same_everywhere() {
         ("/$defs/backend_do/properties/fact/enum", written(&Fact::ALL)),
         ("/$defs/net/properties/do/enum", written(&NetDeed::ALL)),
         ("/$defs/step/properties/records/additionalProperties/enum", written(&RecordState::ALL)),
+        ("/$defs/disk_error/properties/errno/enum", written(&DiskErrno::ALL)),
     ];
     for (place, values) in places {
         assert_eq!(strings(schema.pointer(place).unwrap()), values, "{place}");
