@@ -53,7 +53,7 @@ fn play(item: &Item, scenario: &Scenario, executables: &Executables) -> Result<O
 }
 
 /// Builds the programs in the profile of this one; they come to lie beside it.
-fn build(root: &Path) -> Result<Executables, Failure> {
+pub(super) fn build(root: &Path) -> Result<Executables, Failure> {
     let own = worker::own_program()?;
     let folder = own.parent().unwrap_or(Path::new("/"));
     let mut command = super::cargo(root);
