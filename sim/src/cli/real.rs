@@ -66,7 +66,11 @@ pub(super) fn build(root: &Path) -> Result<Executables, Failure> {
     tell("building mu, mu-fake-plugin and mu-fake-backend\n");
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => return Err(Failure::Broken(format!("mu and its fakes were not built: {status}"))),
+        Ok(status) => {
+            return Err(Failure::Broken(format!(
+                "mu, mu-fake-plugin and mu-fake-backend were not built: {status}"
+            )));
+        }
         Err(error) => return Err(Failure::broken("cargo, to build mu and its fakes", error)),
     }
     let executables = Executables {

@@ -11,10 +11,10 @@ use crate::backend::{Answer, Question, Refusal};
 
 /// Milliseconds after which a connection that does not stand is given up.
 pub(crate) const DIAL_MS: u64 = 3_000;
-/// Milliseconds of silence after which a connection is dead.
-pub(crate) const SILENCE_MS: u64 = 8_000;
-/// Milliseconds from one sign of life that is asked for to the next.
+/// Milliseconds of silence after which a sign of life is asked for.
 pub(crate) const PING_MS: u64 = 2_000;
+/// Milliseconds without it after which a connection is dead.
+pub(crate) const SILENCE_MS: u64 = 6_000;
 
 /// What the plugin says to a call.
 pub(crate) type Said = Result<Value, Failure>;
