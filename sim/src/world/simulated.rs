@@ -438,8 +438,7 @@ impl World for Simulated {
                 return Ok(Rows::default());
             }
         }
-        let opened =
-            self.open_db_on(&copy, Path::new(DB)).and_then(|connection| rows::read(&connection));
+        let opened = self.open_db_on(&copy, Path::new(DB)).and_then(|connection| rows::read(&connection));
         opened.map_err(|error| format!("{DB}: {error}"))
     }
 
