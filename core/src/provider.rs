@@ -116,7 +116,8 @@ pub fn usable(host: &Host) -> Result<(), Failure> {
 /// A host that is proven to be gone (HOST-12).
 pub fn lost(host: &Host, reason: &str) -> Failure {
     let what = format!("host {} is lost: {reason}; remove it, and acquire another", host.name);
-    Failure::new(Kind::HostLost, what).then([format!("mu host rm {}", host.name)])
+    let next = ["rm", "release"].map(|verb| format!("mu host {verb} {}", host.name));
+    Failure::new(Kind::HostLost, what).or_else(next)
 }
 
 /// Refuses to ask another instance than the one that has the host (EFF-24).

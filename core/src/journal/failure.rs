@@ -89,7 +89,7 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
     };
     match &ended.error {
         Some(CallError::Start(StartError::Refused(refusal)))
-            if refusal.rule == "LOAD-19" && refusal.field == "instance" =>
+            if refusal.rule == "LOAD-19" && refusal.reason.contains("the instance is") =>
         {
             let what = format!(
                 "{subject} has no answer: stop-changed: {refusal}; it was sent to instance {}; nothing was sent",
@@ -102,6 +102,8 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
             let message = format!("{}; {subject} stays open", failure.message);
             return Failure { next: failure.next.clone(), ..Failure::new(failure.kind, message) };
         }
+        Some(CallError::NotSent(..))
+            if ended.error.as_ref().is_some_and(|error| error.signal().is_none()) => {}
         Some(error) if error.is_definite() => {
             let failure = Failure::call(&subject, &plugin.name, &plugin.argv, error);
             let message = format!("{}; it stays open", failure.message);
@@ -110,7 +112,7 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
         _ => {}
     }
     let said = match (&ended.error, why) {
-        (Some(error), Why::NoAnswer) => error.to_string(),
+        (Some(error), Why::NoAnswer | Why::NotAsked) => error.to_string(),
         _ => why.to_string(),
     };
     match concern {

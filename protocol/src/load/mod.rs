@@ -57,15 +57,18 @@ pub fn load(
     }
     let declaration = declaration(result).map_err(LoadRefusal::off_schema)?;
     rules::check(&declaration, registration, published_digest)?;
-    match recorded.and_then(|recorded| difference::first(recorded, &declaration)) {
-        None => Ok(declaration),
-        Some(field) => Err(LoadRefusal::new(
-            "LOAD-19",
-            field,
-            "differs from what `mu plugin add` recorded",
-            "run `mu plugin add` with the same command line to accept the new declaration",
-        )),
-    }
+    let Some(recorded) = recorded else { return Ok(declaration) };
+    let Some(field) = difference::first(recorded, &declaration) else { return Ok(declaration) };
+    // Which backend it is, people can tell apart; the rest of a declaration is the plugin's own text (SEC-01).
+    let (was, is) = (&recorded.instance, &declaration.instance);
+    let reason = match was == is {
+        true => "differs from what `mu plugin add` recorded".to_owned(),
+        false => {
+            format!("differs from what `mu plugin add` recorded: the instance is {is:?} and was {was:?}")
+        }
+    };
+    let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
+    Err(LoadRefusal::new("LOAD-19", field, reason, remedy))
 }
 
 /// LOAD-08 alone, for a plugin that runs already: whether it declares every seam that is needed now.
