@@ -68,7 +68,7 @@ pub fn load(
         }
     };
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
-    let other_instance = (was != is).then(|| is.clone());
+    let other_instance = (was != is).then(|| is.as_str().into());
     Err(LoadRefusal { other_instance, ..LoadRefusal::new("LOAD-19", field, reason, remedy) })
 }
 
@@ -94,9 +94,9 @@ pub struct LoadRefusal {
     pub remedy: String,
     /// For LOAD-02 the first line of the error's `message`, at most 400 characters, control characters removed; not part
     /// of the text of the refusal.
-    pub said: Option<String>,
+    pub said: Option<Box<str>>,
     /// For LOAD-19 the instance that is declared, when it is another one than that recorded.
-    pub other_instance: Option<String>,
+    pub other_instance: Option<Box<str>>,
 }
 
 impl LoadRefusal {
