@@ -5,7 +5,7 @@
 //! again until nothing is open, and its rows are held against the ledger: no machine twice, none lost from sight, and no
 //! process left behind. Real processes take real time, so the same seed draws the same moments and meets others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const PATIENCE: usize = 8;
 /// How often a moment is drawn at which mu has ended already before that is taken for a defect.
 const MISSES: u64 = 50;
+/// So many of the latest runs are told with a finding.
+const REMEMBERED: usize = 16;
 /// What a provider of hosts can say of its keys; each world has one of these.
 const PROVIDERS: [(&str, &str); 3] = [
     ("lookup and fence", "acquire = { lookup = true, fenceKey = true }"),
@@ -169,6 +171,8 @@ struct Stage {
     name: String,
     draw: Stream,
     tally: Tally,
+    /// The latest runs, for a finding.
+    latest: VecDeque<String>,
     /// How long each verb takes when it is left alone, by what was seen last.
     usual: BTreeMap<&'static str, Duration>,
 }
@@ -192,7 +196,8 @@ impl Stage {
             ..BackendTable::default()
         })?;
         let name = format!("world {number} ({provider})");
-        let mut stage = Stage { world, name, draw, tally: Tally::default(), usual: BTreeMap::new() };
+        let (latest, usual) = (VecDeque::new(), BTreeMap::new());
+        let mut stage = Stage { world, name, draw, tally: Tally::default(), latest, usual };
         let path = stage.world.place("cloud");
         match stage.mu(&["plugin", "add", "cloud", "--", &path]) {
             (0, _) => Ok(stage),
@@ -240,8 +245,17 @@ impl Stage {
     }
 
     fn found(&mut self, text: &str) {
-        let text = format!("{}: {text}", self.name);
+        let latest: Vec<&str> = self.latest.iter().map(String::as_str).collect();
+        let text = format!("{}: {text}; before that: {}", self.name, latest.join(", "));
         self.tally.findings.push(text);
+    }
+
+    /// Remembers how a run ended.
+    fn remember(&mut self, words: &[&str], how: &str) {
+        if self.latest.len() == REMEMBERED {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(format!("`mu {}` {how}", words.join(" ")));
     }
 
     /// Runs mu and waits for it: its exit code, and what it printed.
@@ -253,6 +267,8 @@ impl Stage {
                 if let Some(verb) = verb_of(words) {
                     self.usual.insert(verb, outcome.took);
                 }
+                let said = String::from_utf8_lossy(&outcome.stderr).trim_end().to_owned();
+                self.remember(words, &format!("{} {said}", outcome.exit));
                 match outcome.exit {
                     Exit::Status(status) => (status, outcome.stdout),
                     Exit::Signal(number) => {
@@ -296,16 +312,26 @@ impl Stage {
         let started = self.world.start(&run_of(&words, Some(after)));
         let beside = self.draw.chance(1, 6).then(|| {
             let words = words_of(["acquire", "status", "release"][self.draw.below(3) as usize], name);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let started = {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                self.world.start(&run_of(&words, None))
+            };
             self.tally.beside += 1;
-            self.world.start(&run_of(&words, None))
+            (started, words)
         });
         let ended = started.map_err(|Cannot(reason)| reason).and_then(|started| self.world.finish(started));
-        if let Some(beside) = beside
-            && let Err(reason) =
-                beside.map_err(|Cannot(reason)| reason).and_then(|beside| self.world.finish(beside))
-        {
-            self.found(&format!("a run beside a killed one: {reason}"));
+        if let Ok(outcome) = &ended {
+            self.remember(&words, &format!("meant to be killed after {after:?}: {}", outcome.exit));
+        }
+        if let Some((beside, words)) = beside {
+            match beside.map_err(|Cannot(reason)| reason).and_then(|beside| self.world.finish(beside)) {
+                Err(reason) => self.found(&format!("a run beside a killed one: {reason}")),
+                Ok(outcome) => {
+                    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                    let said = String::from_utf8_lossy(&outcome.stderr).trim_end().to_owned();
+                    self.remember(&words, &format!("beside that: {} {said}", outcome.exit));
+                }
+            }
         }
         match ended {
             Ok(outcome) if outcome.exit == Exit::Signal(9) => {

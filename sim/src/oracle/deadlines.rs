@@ -67,7 +67,7 @@ fn budget_of_half(bytes: &[u8]) -> Option<Ns> {
 /// A call that was cancelled too early. Only a verb of one call is judged: others may have causes that do not show here.
 fn given_up(history: &History, wire: &Wire, ran: &[Ran]) -> Option<(u64, Ns)> {
     let mu = history.mu(wire);
-    let ran = ran.iter().find(|ran| ran.pid == mu.pid)?;
+    let ran = history.ran(wire, ran)?;
     if !ran.is_host("exec") && !ran.is_host("fetch") || mu.crashed.is_some() {
         return None;
     }

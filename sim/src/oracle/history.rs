@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mu_core::os::{Exit, Pid};
 use serde_json::Value;
 
+use super::Ran;
 use super::shape;
 use super::speech::{Said, Saying, Speech};
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Std, Target, What};
@@ -28,8 +29,8 @@ pub struct Life {
     pub groups: Vec<(usize, Ns, Pid)>,
     /// Spans of time in which it was stopped.
     stopped: Vec<(Ns, Ns)>,
-    /// Whether it is an invocation of mu.
-    pub is_mu: bool,
+    /// Which invocation of mu it is, from 0, if it is one. Two can have the same pid, one after the other.
+    pub mu: Option<usize>,
     /// Where a scripted panic took place in it.
     pub crashed: Option<usize>,
     /// Terminating signals that it was told of: where, when, which.
@@ -220,9 +221,28 @@ impl History {
         &self.lives[wire.mu]
     }
 
+    /// The invocation of a wire, of all in the order of their start.
+    pub fn ran<'a>(&self, wire: &Wire, all: &'a [Ran]) -> Option<&'a Ran> {
+        all.get(self.mu(wire).mu?).filter(|ran| ran.pid == self.mu(wire).pid)
+    }
+
     /// The leader of a wire.
     pub fn leader(&self, wire: &Wire) -> &Life {
         &self.lives[wire.plugin]
+    }
+
+    /// The members of the group of a wire just before event number `at`. Once another process has got the number of the
+    /// leader, that group is gone, whoever leads one with the number now.
+    pub fn left<'a>(&'a self, wire: &'a Wire, at: usize) -> impl Iterator<Item = &'a Life> {
+        let leader = self.leader(wire);
+        let later = self.lives.iter().filter(|life| life.pid == wire.group && life.born > leader.born);
+        let until = later.map(|life| life.born).min().unwrap_or(usize::MAX);
+        let joined = move |life: &&Life| {
+            life.groups
+                .iter()
+                .any(|(from, _, group)| *group == wire.group && *from < until && *from >= leader.born)
+        };
+        self.members(wire.group, at).filter(joined)
     }
 
     /// The conversation as a report names it.
@@ -247,6 +267,8 @@ struct Reader {
     pipes: BTreeMap<PipeId, usize>,
     /// Bytes written to, and read from, a plugin's stdin.
     stdin: BTreeMap<PipeId, (u64, u64)>,
+    /// Invocations of mu so far.
+    mus: usize,
 }
 
 impl Reader {
@@ -324,6 +346,8 @@ impl Reader {
 
     fn born(&mut self, place: usize, at: Ns, pid: Pid, group: Pid, is_mu: bool) {
         let index = self.history.lives.len();
+        let mu = is_mu.then_some(self.mus);
+        self.mus += usize::from(is_mu);
         self.living.insert(pid, index);
         self.history.groups.entry(group).or_default().push(index);
         self.history.lives.push(Life {
@@ -332,7 +356,7 @@ impl Reader {
             died: None,
             groups: vec![(place, at, group)],
             stopped: Vec::new(),
-            is_mu,
+            mu,
             crashed: None,
             signals: Vec::new(),
         });
@@ -364,7 +388,7 @@ impl Reader {
 
     /// The place of the process, if it is a mu.
     fn mu(&self, pid: Pid) -> Option<usize> {
-        self.living.get(&pid).copied().filter(|index| self.history.lives[*index].is_mu)
+        self.living.get(&pid).copied().filter(|index| self.history.lives[*index].mu.is_some())
     }
 
     fn life(&mut self, pid: Pid, f: impl FnOnce(&mut Life)) {

@@ -67,7 +67,9 @@ fn targets(history: &History, ran: &[Ran], found: &mut Vec<Violation>) {
         };
         match (handle, instance) {
             (Some(handle), Some(instance)) => {
-                if !told.get(name).is_some_and(|told| told.contains(&(handle, instance))) {
+                // An operator may have said so.
+                let said = ran.iter().any(|ran| ran.option("--handle") == Some(handle));
+                if !said && !told.get(name).is_some_and(|told| told.contains(&(handle, instance))) {
                     say("HOST-03", format!("nobody has told that {name} is {handle} of {instance}"));
                 }
             }

@@ -25,7 +25,7 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
     let mut held: BTreeMap<&str, Vec<(Moment, Moment)>> = BTreeMap::new();
     for wire in &history.wires {
         let Some(link) = declared_link(wire) else { continue };
-        let own = ran.iter().find(|ran| ran.pid == history.mu(wire).pid);
+        let own = history.ran(wire, ran);
         for call in Call::all(wire).filter(|call| call.method.starts_with("link.")) {
             let mut say = |rule, text: String| {
                 let text = format!("{}: call {}: {text}", history.name(wire), call.id);

@@ -22,9 +22,7 @@ pub(super) fn check(history: &History, found: &mut Vec<Violation>) {
             let is_same = before.wire.plugin == one.wire.plugin;
             if !is_same
                 && before.is_effect()
-                && let Some(life) = history
-                    .members(before.wire.group, place)
-                    .find(|life| life.born >= history.leader(before.wire).born)
+                && let Some(life) = history.left(before.wire, place).next()
             {
                 say("EFF-12", format!("process {} lives, whose group was sent it", life.pid.0));
                 break;

@@ -20,7 +20,7 @@ pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<
             let text = format!("`{}`: {text}", ran.argv.join(" "));
             found.push(Violation { oracle: "remote", rule, at: None, text });
         };
-        let of = |method| last_answer(history, ran, method);
+        let of = |method| last_answer(history, observed.ran, ran, method);
         match (ran.is_host("exec"), ran.is_host("fetch")) {
             (true, _) => exec(ran, status, of("link.exec"), &mut say),
             (_, true) => fetch(status, of("link.fetch"), &mut say),
@@ -80,8 +80,10 @@ enum Last<'a> {
     Unclear,
 }
 
-fn last_answer<'a>(history: &'a History, ran: &Ran, method: &str) -> Last<'a> {
-    let wires = history.wires.iter().filter(|wire| history.mu(wire).pid == ran.pid);
+fn last_answer<'a>(history: &'a History, all: &[Ran], ran: &Ran, method: &str) -> Last<'a> {
+    let is_its =
+        |wire: &&super::history::Wire| history.ran(wire, all).is_some_and(|its| std::ptr::eq(its, ran));
+    let wires = history.wires.iter().filter(is_its);
     let calls = wires.flat_map(|wire| Call::all(wire).map(move |call| (wire, call)));
     let Some((wire, call)) = calls.filter(|(_, call)| call.method == method).last() else {
         return Last::Unsent;

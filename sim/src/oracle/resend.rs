@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::calls::{Call, declared};
 use super::effects::Asked;
+use super::history::Wire;
 use super::{Excuses, History, Ns, Observed, Ran, SECOND, Violation};
 
 /// The call and its three repeats.
@@ -20,10 +21,11 @@ const SENDS: usize = 4;
 
 pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<Violation>) {
     effects(history, observed.excuses, found);
-    let ran = observed.ran;
-    for ran in ran.iter().filter(|ran| !names_a_host_twice(ran)) {
+    let all = observed.ran;
+    for ran in all.iter().filter(|ran| !names_a_host_twice(ran)) {
         let mut families: BTreeMap<(&str, &str, String), Vec<Call>> = BTreeMap::new();
-        for wire in history.wires.iter().filter(|wire| history.mu(wire).pid == ran.pid) {
+        let is_its = |wire: &&Wire| history.ran(wire, all).is_some_and(|its| std::ptr::eq(its, ran));
+        for wire in history.wires.iter().filter(is_its) {
             for call in Call::all(wire).filter(|call| call.method.starts_with("link.")) {
                 let key = (wire.name.as_str(), call.method, call.lasting().to_string());
                 families.entry(key).or_default().push(call);

@@ -190,7 +190,7 @@ fn signals(history: &History, wire: &Wire, ran: &[Ran], say: &mut Say<'_>) {
         return;
     }
     let handled =
-        ran.iter().any(|ran| ran.pid == mu.pid && ran.argv.get(1).is_some_and(|verb| verb == "wait"));
+        history.ran(wire, ran).is_some_and(|ran| ran.argv.get(1).is_some_and(|verb| verb == "wait"));
     let fits = |exit| match exit {
         Exit::Signal(number) => number == SIGKILL || mu.signals.iter().any(|(_, _, one)| *one == number),
         Exit::Status(status) => handled && status == 130,
