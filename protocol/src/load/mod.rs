@@ -61,11 +61,11 @@ pub fn load(
     let Some(field) = difference::first(recorded, &declaration) else { return Ok(declaration) };
     // Which backend it is, people can tell apart; the rest of a declaration is the plugin's own text (SEC-01).
     let (was, is) = (&recorded.instance, &declaration.instance);
-    let reason = match was == is {
-        true => "differs from what `mu plugin add` recorded".to_owned(),
-        false => {
-            format!("differs from what `mu plugin add` recorded: the instance is {is:?} and was {was:?}")
-        }
+    let differs = "differs from what `mu plugin add` recorded";
+    let reason = match (was == is, field.as_str()) {
+        (true, _) => differs.to_owned(),
+        (false, "instance") => format!("{differs}: it is {is:?} and was {was:?}"),
+        (false, _) => format!("{differs}, and so does instance: it is {is:?} and was {was:?}"),
     };
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
     let other_instance = (was != is).then(|| is.as_str().into());
