@@ -89,9 +89,11 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
     };
     match &ended.error {
         Some(CallError::Start(StartError::Refused(refusal))) if refusal.other_instance.is_some() => {
+            let now = refusal.other_instance.as_deref().unwrap_or_default();
             let what = format!(
-                "{subject} has no answer: stop-changed: {refusal}; it was sent to instance {}; nothing was sent",
-                effect.instance
+                "{subject} has no answer: stop-changed: it was sent to instance {}, and the plugin is {now} now, which is not \
+                 what was registered; nothing was sent ({})",
+                effect.instance, refusal.rule
             );
             return Failure::new(Kind::StopChanged, what).or_else(commands(effect));
         }
