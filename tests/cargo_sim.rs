@@ -210,7 +210,10 @@ fn programs_that_cannot_be_built_are_no_finding() {
     let (exit, out, err) =
         shown(sim(&["--scenarios", &path, "run", "--real"]).env("CARGO", "false").output().unwrap());
     assert_eq!((exit, out.as_str()), (3, ""));
-    assert!(err.ends_with("mu-sim: mu and mu-fake-plugin were not built: exit status: 1\n"), "{err}");
+    assert!(
+        err.ends_with("mu-sim: mu, mu-fake-plugin and mu-fake-backend were not built: exit status: 1\n"),
+        "{err}"
+    );
 }
 
 #[test]

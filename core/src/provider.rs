@@ -47,7 +47,7 @@ pub async fn settle<O: Os>(
         Resolution::Gone => Ok(Settled::Nothing),
         Resolution::Refused(effect, refusal) => Err(failure::refused(&effect, &refusal, concern)),
         Resolution::Ended(effect, ended) => {
-            let Ended { outcome, error, unkept } = ended;
+            let Ended { outcome, error, unkept } = *ended;
             let failed = match (&outcome, &error) {
                 (Outcome::Open(_), _) => true,
                 // What the plugin said is the answer to this verb's own effect; to another verb it is in the way no more.

@@ -4,8 +4,8 @@
 //! over the connections, the books, and the trace of both.
 //!
 //! The sockets are turmoil-net's: TCP with handshakes, windows, retransmission and resets, but no clock. Here it gets one:
-//! a packet takes its time from one machine to the other, and while anything is unacknowledged the hosts are given a pass
-//! every [`PASS`]; turmoil-net counts passes, not time. The backend is no process and no task: it lives on another
+//! a packet takes its time from one machine to the other, and while anything is unacknowledged the hosts are given a pass every
+//! tenth of a second; turmoil-net counts passes, not time. The backend is no process and no task: it lives on another
 //! machine, outside of the process table, and acts whenever something has arrived or become due.
 //!
 //! turmoil-net keeps its network in a place of the thread. A network here takes that place when something is dialled for

@@ -288,7 +288,8 @@ mod tests {
             field: "seams".into(),
             reason: "is wrong".into(),
             remedy: "mend it".into(),
-            said: said.map(str::to_owned),
+            said: said.map(Into::into),
+            other_instance: None,
         };
         Failure::start("box", &["/x/mu-plugin-box".into(), "a b".into()], &StartError::Refused(refusal))
     }

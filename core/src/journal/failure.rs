@@ -88,9 +88,7 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
         };
     };
     match &ended.error {
-        Some(CallError::Start(StartError::Refused(refusal)))
-            if refusal.rule == "LOAD-19" && refusal.reason.contains("the instance is") =>
-        {
+        Some(CallError::Start(StartError::Refused(refusal))) if refusal.other_instance.is_some() => {
             let what = format!(
                 "{subject} has no answer: stop-changed: {refusal}; it was sent to instance {}; nothing was sent",
                 effect.instance

@@ -102,7 +102,7 @@ pub enum Resolution {
     /// Nothing was asked or sent, and nothing will be until something changes.
     Refused(Box<Effect>, Refusal),
     /// This came of it.
-    Ended(Box<Effect>, Ended),
+    Ended(Box<Effect>, Box<Ended>),
 }
 
 /// Why an open effect is not touched.
@@ -253,15 +253,15 @@ impl<'a, O: Os> Journal<'a, O> {
             Step::Leave(left) => Refusal::Left(left),
             Step::Reissue(permit) => {
                 let ended = self.send_again(effect.clone(), &plugin, permit, None, &settle).await?;
-                return Ok(Resolution::Ended(Box::new(effect), ended));
+                return Ok(Resolution::Ended(Box::new(effect), Box::new(ended)));
             }
             Step::Resend { window, permit } => {
                 let ended = self.send_again(effect.clone(), &plugin, permit, Some(window), &settle).await?;
-                return Ok(Resolution::Ended(Box::new(effect), ended));
+                return Ok(Resolution::Ended(Box::new(effect), Box::new(ended)));
             }
             Step::LookUp { fenced, permit } => {
                 let ended = self.look_up(&effect, &plugin, permit, fenced, patient, &settle).await?;
-                return Ok(Resolution::Ended(Box::new(effect), ended));
+                return Ok(Resolution::Ended(Box::new(effect), Box::new(ended)));
             }
             // No verb delivers anything yet.
             Step::AskForReceipt(_) => Refusal::Left(Left::NoWay),

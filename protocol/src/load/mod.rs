@@ -61,14 +61,15 @@ pub fn load(
     let Some(field) = difference::first(recorded, &declaration) else { return Ok(declaration) };
     // Which backend it is, people can tell apart; the rest of a declaration is the plugin's own text (SEC-01).
     let (was, is) = (&recorded.instance, &declaration.instance);
-    let reason = match was == is {
-        true => "differs from what `mu plugin add` recorded".to_owned(),
-        false => {
-            format!("differs from what `mu plugin add` recorded: the instance is {is:?} and was {was:?}")
-        }
+    let differs = "differs from what `mu plugin add` recorded";
+    let reason = match (was == is, field.as_str()) {
+        (true, _) => differs.to_owned(),
+        (false, "instance") => format!("{differs}: it is {is:?} and was {was:?}"),
+        (false, _) => format!("{differs}, and so does instance: it is {is:?} and was {was:?}"),
     };
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
-    Err(LoadRefusal::new("LOAD-19", field, reason, remedy))
+    let other_instance = (was != is).then(|| is.as_str().into());
+    Err(LoadRefusal { other_instance, ..LoadRefusal::new("LOAD-19", field, reason, remedy) })
 }
 
 /// LOAD-08 alone, for a plugin that runs already: whether it declares every seam that is needed now.
@@ -93,7 +94,9 @@ pub struct LoadRefusal {
     pub remedy: String,
     /// For LOAD-02 the first line of the error's `message`, at most 400 characters, control characters removed; not part
     /// of the text of the refusal.
-    pub said: Option<String>,
+    pub said: Option<Box<str>>,
+    /// For LOAD-19 the instance that is declared, when it is another one than that recorded.
+    pub other_instance: Option<Box<str>>,
 }
 
 impl LoadRefusal {
@@ -103,7 +106,14 @@ impl LoadRefusal {
         reason: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        LoadRefusal { rule, field: field.into(), reason: reason.into(), remedy: remedy.into(), said: None }
+        LoadRefusal {
+            rule,
+            field: field.into(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+            said: None,
+            other_instance: None,
+        }
     }
 
     /// LOAD-02, whatever the error holds.

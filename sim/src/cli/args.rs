@@ -9,13 +9,15 @@ use clap::{Args, Parser, Subcommand};
 use super::item::Item;
 use super::rules::Asked;
 use super::score::Which;
-use super::{Failure, sweep};
+use super::{Failure, kills, sweep};
 use crate::explore::sweep::Sort;
 
 /// The largest seed: a scenario's seed is a TOML integer.
 pub(crate) const LAST_SEED: u64 = i64::MAX as u64;
 /// Scenarios that are played on real processes at once: they mostly sleep.
 const REAL_JOBS: usize = 8;
+/// Worlds in which mu is killed at once.
+const KILL_JOBS: usize = 4;
 
 /// What a command line asks for.
 pub(crate) enum Request {
@@ -39,6 +41,7 @@ pub(crate) enum Verb {
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
     Rules(Asked),
     Score { which: Which, seeds: u64, jobs: usize },
+    Kills { asked: kills::Asked, jobs: usize },
     Sweep { asked: sweep::Asked, jobs: usize },
     Worker,
     Events { item: Item },
@@ -152,6 +155,16 @@ enum Word {
         #[arg(long, value_name = "TEXT", requires = "sample")]
         by: Option<String>,
     },
+    /// Kill the real mu at random moments, run it again, and compare its hosts with the backend's ledger
+    #[command(after_help = "Example:\n  cargo sim kills --count 1000")]
+    Kills {
+        /// How many runs of mu are killed
+        #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+        count: u64,
+        /// The seed of what is drawn
+        #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed)]
+        seed: u64,
+    },
     /// Tell which scenarios, tests and benchmarks cite which rule
     #[command(
         after_help = "Examples:\n  cargo sim rules\n  cargo sim rules PRC-07 LOAD\n  cargo sim rules --uncovered\n\n\
@@ -237,6 +250,9 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 _ => Which::Numbers(numbers),
             };
             Verb::Score { which, seeds, jobs: jobs.unwrap_or(cores) }
+        }
+        Some(Word::Kills { count, seed }) => {
+            Verb::Kills { asked: kills::Asked { count, seed }, jobs: jobs.unwrap_or(KILL_JOBS) }
         }
         Some(Word::Sweep { files, also_plugin, power, disk_errors, sample, by }) => {
             let more = [(Sort::Plugin, also_plugin), (Sort::Power, power), (Sort::DiskErrors, disk_errors)];

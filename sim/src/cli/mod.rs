@@ -8,6 +8,7 @@
 //! - `worker`: items played in processes of their own, so that neither a crash nor a hang of one takes the others along
 //! - `campaign`: many items, their sum (`tally`) and the progress that is shown meanwhile (`progress`)
 //! - `sweep`: scenarios that are ended at each of their points
+//! - `kills`: real runs of mu that are killed at random moments
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
 //! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
 
@@ -19,6 +20,7 @@ mod campaign;
 mod determinism;
 mod files;
 mod item;
+mod kills;
 mod progress;
 mod real;
 mod replay;
@@ -127,6 +129,7 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
         Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),
         Verb::Rules(asked) => rules::run(place, &asked, json),
+        Verb::Kills { asked, jobs } => kills::run(place, asked, jobs, json),
         Verb::Sweep { asked, jobs } => sweep::run(place, &asked, jobs, json),
         Verb::Score { which, seeds, jobs } => score::run(place, &which, seeds, jobs, json),
         Verb::Worker => worker::serve(),

@@ -53,7 +53,7 @@ fn play(item: &Item, scenario: &Scenario, executables: &Executables) -> Result<O
 }
 
 /// Builds the programs in the profile of this one; they come to lie beside it.
-fn build(root: &Path) -> Result<Executables, Failure> {
+pub(super) fn build(root: &Path) -> Result<Executables, Failure> {
     let own = worker::own_program()?;
     let folder = own.parent().unwrap_or(Path::new("/"));
     let mut command = super::cargo(root);
@@ -66,7 +66,11 @@ fn build(root: &Path) -> Result<Executables, Failure> {
     tell("building mu, mu-fake-plugin and mu-fake-backend\n");
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => return Err(Failure::Broken(format!("mu and its fakes were not built: {status}"))),
+        Ok(status) => {
+            return Err(Failure::Broken(format!(
+                "mu, mu-fake-plugin and mu-fake-backend were not built: {status}"
+            )));
+        }
         Err(error) => return Err(Failure::broken("cargo, to build mu and its fakes", error)),
     }
     let executables = Executables {

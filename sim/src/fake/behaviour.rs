@@ -109,18 +109,28 @@ struct Asked {
     asking: Box<Asking>,
     /// When the connection was begun.
     since: u64,
-    /// When something was heard last, and when a sign of life is asked for next; `None` until the connection stands.
-    heard: Option<(u64, u64)>,
+    /// `None` until the connection stands.
+    life: Option<Life>,
     /// What follows.
     steps: VecDeque<Step>,
+}
+
+/// The last sign of life of a connection that stands.
+#[derive(Clone, Copy)]
+enum Life {
+    /// Something came then.
+    Heard(u64),
+    /// Another was asked for then.
+    AskedFor(u64),
 }
 
 impl Asked {
     /// When something is to be done about it.
     fn due(&self) -> u64 {
-        match self.heard {
+        match self.life {
             None => self.since + DIAL_MS,
-            Some((heard, ping)) => ping.min(heard + SILENCE_MS),
+            Some(Life::Heard(at)) => at + PING_MS,
+            Some(Life::AskedFor(at)) => at + SILENCE_MS,
         }
     }
 }
@@ -186,7 +196,6 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let mut buf = vec![0; READ];
         loop {
             self.run_due().await?;
-            self.lose_patience().await?;
             let due = self.queue.iter().map(|due| due.at);
             let next = due.chain(self.asked.iter().map(Asked::due)).min();
             let into = self.reading.then_some(&mut buf[..]);
@@ -196,7 +205,8 @@ impl<'a, S: PluginSys> Process<'a, S> {
                     self.handle_lines().await?;
                 }
                 Read::Backend(call, heard) => self.hear(call, heard).await?,
-                Read::Timeout => {}
+                // What has come was looked at first: a plugin that was stopped for long finds its answers.
+                Read::Timeout => self.lose_patience().await?,
                 Read::Eof => return self.end().await,
             }
         }
@@ -363,14 +373,12 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let Some(index) = self.asked.iter().position(|asked| asked.call == call) else { return Ok(()) };
         let now = self.sys.now_ms();
         let asked = &mut self.asked[index];
-        match (heard, asked.heard) {
-            (Heard::Line(line), None) if line.is_empty() => {
-                asked.heard = Some((now, now + PING_MS));
-                self.sys.send(call, &asked.asking.line);
-                Ok(())
-            }
-            (Heard::Line(line), Some((_, ping))) if line.is_empty() => {
-                asked.heard = Some((now, ping));
+        match (heard, asked.life) {
+            (Heard::Line(line), life) if line.is_empty() => {
+                asked.life = Some(Life::Heard(now));
+                if life.is_none() {
+                    self.sys.send(call, &asked.asking.line);
+                }
                 Ok(())
             }
             (Heard::Line(line), Some(_)) => match Told::read(&line) {
@@ -390,17 +398,17 @@ impl<'a, S: PluginSys> Process<'a, S> {
         let now = self.sys.now_ms();
         while let Some(index) = self.asked.iter().position(|asked| asked.due() <= now) {
             let asked = &mut self.asked[index];
-            match asked.heard {
+            match asked.life {
                 None => {
                     let reason = "the backend cannot be reached".to_owned();
                     self.resolve(index, Outcome::NotAsked(reason)).await?;
                 }
-                Some((heard, _)) if heard + SILENCE_MS <= now => {
+                Some(Life::AskedFor(_)) => {
                     let reason = "the backend has fallen silent".to_owned();
                     self.resolve(index, Outcome::Unanswered(reason)).await?;
                 }
-                Some((heard, _)) => {
-                    asked.heard = Some((heard, now + PING_MS));
+                Some(Life::Heard(_)) => {
+                    asked.life = Some(Life::AskedFor(now));
                     let call = asked.call;
                     self.sys.send(call, b"\n");
                 }
@@ -545,7 +553,7 @@ impl<'a, S: PluginSys> Process<'a, S> {
                     self.calls += 1;
                     let (call, since) = (self.calls, self.sys.now_ms());
                     self.sys.dial(call);
-                    self.asked.push(Asked { call, id: id.cloned(), asking, since, heard: None, steps });
+                    self.asked.push(Asked { call, id: id.cloned(), asking, since, life: None, steps });
                     return Ok(());
                 }
                 Step::Work(call) => {

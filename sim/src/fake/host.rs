@@ -1,7 +1,8 @@
 //! The host seam of a correct plugin: what is asked of the backend, and what is said of its answer or its silence.
 //!
-//! It says what it knows. What was never asked has not happened (`retryable`). What was asked and not answered may have
-//! happened (`unknown-outcome` for an effect, `unknown` for a question). It keeps nothing in mind itself.
+//! It says what it knows (ERR-06). What was asked and not answered may have happened (`unknown-outcome` for an effect,
+//! `unknown` for a question). What was never asked has not happened (`retryable`), unless the call may be a repeat of one
+//! that did: it keeps nothing in mind itself, and a release, or an acquire of a plugin without lookups, may be one.
 
 use serde_json::{Value, json};
 
@@ -11,10 +12,10 @@ use crate::backend::{Answer, Question, Refusal};
 
 /// Milliseconds after which a connection that does not stand is given up.
 pub(crate) const DIAL_MS: u64 = 3_000;
-/// Milliseconds of silence after which a connection is dead.
-pub(crate) const SILENCE_MS: u64 = 8_000;
-/// Milliseconds from one sign of life that is asked for to the next.
+/// Milliseconds of silence after which a sign of life is asked for.
 pub(crate) const PING_MS: u64 = 2_000;
+/// Milliseconds without it after which a connection is dead.
+pub(crate) const SILENCE_MS: u64 = 6_000;
 
 /// What the plugin says to a call.
 pub(crate) type Said = Result<Value, Failure>;
@@ -22,8 +23,10 @@ pub(crate) type Said = Result<Value, Failure>;
 /// How a call is answered when the backend was asked and has not answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Silence {
-    /// By the error `unknown-outcome`.
+    /// By the error `unknown-outcome`; even when it was not asked now, since it may be a repeat.
     UnknownOutcome,
+    /// The same, but a call that was not asked now was not asked before either.
+    UnknownUnlessFirst,
     /// By a lookup's `unknown`.
     UnknownKey,
     /// By a status's `unknown`.
@@ -57,7 +60,9 @@ pub(crate) fn question(
             let given = params["params"].as_object().into_iter().flatten();
             let params = given.map(|(name, value)| (name.clone(), text(value))).collect();
             let question = Question::Acquire { key, host: text(&host["name"]), params };
-            return Some(Ok((question, Silence::UnknownOutcome)));
+            let looks_up = plan.declaration["seams"]["host"]["acquire"]["lookup"] == true;
+            let silence = if looks_up { Silence::UnknownUnlessFirst } else { Silence::UnknownOutcome };
+            return Some(Ok((question, silence)));
         }
         "host.lookup" => {
             let fence = params["fence"].as_bool().unwrap_or(false);
@@ -98,8 +103,11 @@ pub(crate) fn said(outcome: Outcome, silence: Silence) -> Said {
         (Outcome::NotAsked(reason) | Outcome::Unanswered(reason), Silence::Harmless) => {
             failure("retryable", reason)
         }
+        (Outcome::NotAsked(reason) | Outcome::Unanswered(reason), Silence::UnknownOutcome) => {
+            failure("unknown-outcome", reason)
+        }
         (Outcome::NotAsked(reason), _) => failure("retryable", reason),
-        (Outcome::Unanswered(reason), Silence::UnknownOutcome) => failure("unknown-outcome", reason),
+        (Outcome::Unanswered(reason), Silence::UnknownUnlessFirst) => failure("unknown-outcome", reason),
         (Outcome::Unanswered(reason), Silence::UnknownKey) => Ok(json!({ "unknown": reason })),
         (Outcome::Unanswered(reason), Silence::UnknownState) => {
             Ok(json!({ "state": "unknown", "reason": reason }))

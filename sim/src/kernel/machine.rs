@@ -443,7 +443,7 @@ impl Machine {
         });
     }
 
-    /// Cuts the power and starts the machine again: nobody lives, no destructor touches anything, monotonic clock and
+    /// Cuts the power and starts the machine again: nobody lives (each is told as dead of SIGKILL), no destructor touches anything, monotonic clock and
     /// boottime begin anew with another boot id, and the disk has what was durable.
     pub fn power_cycle(&self) {
         self.push(What::PowerOff);
@@ -451,6 +451,12 @@ impl Machine {
         if let Some(watch) = watch {
             watch();
         }
+        self.world.with(|kernel| {
+            let living: Vec<Pid> = kernel.living().map(|who| kernel.procs[who].pid).collect();
+            for pid in living {
+                kernel.push(pid, What::Exit(Exit::Signal(super::SIGKILL)));
+            }
+        });
         self.world.end_all();
         self.disk().power_loss();
         let now = self.world.exec.now();

@@ -42,8 +42,8 @@ pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<
         return;
     }
     for row in &observed.rows.effects {
-        let sends = asked.iter().filter(|one| one.is_effect() && one.key == row.key);
-        if let Some(last) = sends.last()
+        let mut sends = asked.iter().filter(|one| one.is_effect() && one.key == row.key);
+        if let Some(last) = sends.next_back()
             && last.definite().is_some()
             && last.mu_exited(history)
         {

@@ -26,7 +26,7 @@ pub(super) fn check(history: &History, observed: &Observed<'_>, found: &mut Vec<
             (_, true) => fetch(status, of("link.fetch"), &mut say),
             _ if ran.is_host("acquire") && wrote => made(status, of("host.acquire"), &mut say),
             _ if ran.is_host("release") && wrote => ended(status, of("host.release"), &mut say),
-            _ if ran.is_host("status") && wrote => seen(status, of("host.status"), &mut say),
+            _ if ran.is_host("status") && wrote => seen(ran, status, of("host.status"), &mut say),
             _ => {}
         }
     }
@@ -51,9 +51,12 @@ fn ended(status: i32, last: Last<'_>, say: &mut Say<'_>) {
     }
 }
 
-fn seen(status: i32, last: Last<'_>, say: &mut Say<'_>) {
+fn seen(ran: &Ran, status: i32, last: Last<'_>, say: &mut Say<'_>) {
     let Last::Answered(Outcome::Result(state)) = last else { return failed(status, last, say) };
+    let envelope: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
     let (rule, due): (_, &[i32]) = match state["state"].as_str() {
+        // It was asked only to learn whether the host is gone, while a release of it stays open.
+        Some("up") if envelope["error"] == "host-not-ready" => ("A-55", &[4]),
         // Its handle may be another one.
         Some("up") => ("HOST-07", &[0, 1]),
         Some("gone") => ("HOST-12", &[4]),

@@ -67,7 +67,7 @@ fn is_fact(name: &str) -> bool {
 
 /// No further than what every reader of JSON holds exactly.
 fn is_whole(value: &Value) -> bool {
-    value.as_u64().is_some_and(|number| number <= (1 << 53) - 1)
+    value.as_u64().is_some_and(|number| number < 1 << 53)
 }
 
 /// The members of an object that has these and no other.

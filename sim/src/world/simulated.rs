@@ -521,12 +521,7 @@ impl World for Simulated {
         let died = events
             .iter()
             .rev()
-            .find(|event| match event.what {
-                What::Exit(_) => event.pid == one.started.pid,
-                // Whoever ran then has ended then.
-                What::PowerOff => true,
-                _ => false,
-            })
+            .find(|event| event.pid == one.started.pid && matches!(event.what, What::Exit(_)))
             .map_or(0, |event| event.at);
         Ok(Outcome {
             exit,

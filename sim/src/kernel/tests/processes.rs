@@ -372,7 +372,28 @@ fn a_power_cycle_leaves_nobody_and_touches_nothing() {
     assert_eq!((machine.living(), machine.zombies()), (vec![], vec![]));
     assert_eq!(machine.exit(&started), Some(Exit::Signal(SIGKILL)));
     let after: Vec<Event> = machine.events()[before..].to_vec();
-    assert!(matches!(after[..], [Event { what: What::PowerOff, .. }, Event { what: What::Boot(_), .. }]));
+    let [off, parent, child, boot] = &after[..] else { panic!("{after:?}") };
+    assert!(off.what == What::PowerOff && matches!(boot.what, What::Boot(_)));
+    // That they are dead is told, in the order of their start.
+    let ended = [parent, child].map(|event| (event.pid, &event.what));
+    let died = What::Exit(Exit::Signal(SIGKILL));
+    assert_eq!(ended, [(started.pid, &died), (Pid(started.pid.0 + 1), &died)]);
+}
+
+#[test]
+fn pids_may_begin_anew_and_leave_out_those_in_use() {
+    let machine = Machine::new(1);
+    let run = || {
+        let started = machine.start_fn(&command("short"), |_| async { OK }).unwrap();
+        machine.run_until_exit(&started).unwrap();
+        machine.run_until(machine.now() + ms(10)).unwrap();
+        started.pid.0
+    };
+    let first = run();
+    let idle = machine.start_fn(&command("idle"), idle).unwrap();
+    assert_eq!((idle.pid.0, run()), (first + 1, first + 2));
+    machine.recycle_pids();
+    assert_eq!([run(), run(), run()], [first, first + 2, first + 3]);
 }
 
 #[test]
