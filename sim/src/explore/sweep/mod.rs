@@ -54,6 +54,14 @@ pub fn ended_at(scenario: &Scenario, point: &Point) -> Scenario {
     let last = last.unwrap_or(scenario.steps.len() - 1);
     let mut steps: Vec<Step> = scenario.steps[..=last].iter().map(without_expectations).collect();
     end(&mut steps[number - 1], &point.at);
+    // What was to happen to a host while mu ran may find none now, and what was to be done about an open effect too.
+    steps[first..].iter_mut().for_each(|step| step.backend_do.retain(|deed| deed.at_ms == 0));
+    let mut index = 0..;
+    steps.retain(|step| {
+        let is_after = index.next().is_some_and(|index| index >= number);
+        *step != Step::default() && !(is_after && step.names_key())
+    });
+    steps.last_mut().into_iter().for_each(|last| last.overlap = false);
     steps.extend(calm(scenario, &scenario.steps[..=last]));
     steps.extend(scenario.steps[first..].iter().filter_map(once_more));
     steps.extend(convergence(scenario));
@@ -102,6 +110,9 @@ fn without_expectations(step: &Step) -> Step {
         wire: Vec::new(),
         starts: Default::default(),
         fetch_head: None,
+        backend: Vec::new(),
+        effects: None,
+        records: None,
         converged: false,
         ..step.clone()
     }
@@ -116,6 +127,7 @@ fn calm(scenario: &Scenario, before: &[Step]) -> Vec<Step> {
         backend_set: scenario.uses_backend().then(calm_backend),
         net: scenario.uses_backend().then_some(HEALED).into_iter().collect(),
         advance_ms: Some(SETTLED_MS + landed_ms(scenario)),
+        wall_step_ms: Some(-stepped_ms(before)).filter(|ms| *ms != 0),
         end_all: true,
         ..Step::default()
     }];
@@ -125,8 +137,11 @@ fn calm(scenario: &Scenario, before: &[Step]) -> Vec<Step> {
     steps
 }
 
-/// The same verb, with what it needs and nothing that goes wrong.
+/// The same verb, with what it needs and nothing that goes wrong. What speaks of the one open effect has none to speak of.
 fn once_more(step: &Step) -> Option<Step> {
+    if step.names_key() {
+        return None;
+    }
     let again = Step {
         plan: step.plan.clone(),
         repo: step.repo.clone(),
@@ -160,6 +175,12 @@ fn landed_ms(scenario: &Scenario) -> u64 {
         [table.acquire_ms, table.release_ms, table.land_ms].into_iter().flatten().sum()
     };
     tables.map(of).fold(0, u64::saturating_add).min(LONGEST_MS)
+}
+
+/// Milliseconds by which the wall clock was stepped.
+fn stepped_ms(steps: &[Step]) -> i64 {
+    let meanwhile = steps.iter().flat_map(|step| &step.world).filter_map(|change| change.wall_step_ms);
+    steps.iter().filter_map(|step| step.wall_step_ms).chain(meanwhile).fold(0, i64::saturating_add)
 }
 
 /// Milliseconds after which no acquire is in flight any more, by what providers declare.
