@@ -31,6 +31,13 @@ pub enum Finding {
         /// One sentence.
         text: String,
     },
+    /// Something of a step that could not happen, so that the file shows nothing.
+    Missed {
+        /// Which step, from 1.
+        step: usize,
+        /// One sentence.
+        text: String,
+    },
     /// An oracle's invariant.
     Violation(Violation),
     /// A fault of the file that never took effect, so that the file shows nothing.
@@ -46,7 +53,9 @@ impl Finding {
     /// What did not hold, without the rule.
     pub fn sentence(&self) -> String {
         match self {
-            Finding::Expectation { step, text } => format!("step {step}: {text}"),
+            Finding::Expectation { step, text } | Finding::Missed { step, text } => {
+                format!("step {step}: {text}")
+            }
             Finding::Violation(Violation { text, at: None, .. }) => text.clone(),
             Finding::Violation(Violation { text, at: Some(at), .. }) => {
                 format!("{text} (at {}.{:06} s)", at / 1_000_000_000, at % 1_000_000_000 / 1_000)
@@ -82,7 +91,7 @@ pub enum Show {
 pub struct Setting {
     /// What is kept as text.
     pub show: Show,
-    /// The faults were drawn and not scripted: one that never takes effect is no finding.
+    /// The scenario was drawn and not written: what never takes effect and what cannot happen is no finding.
     pub drawn: bool,
     /// Every call and operation of each mu and every act of each plugin is written down.
     pub marks: bool,
@@ -157,7 +166,7 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
     }
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
-        findings.retain(|finding| !matches!(finding, Finding::Inert { .. }));
+        findings.retain(|finding| !matches!(finding, Finding::Inert { .. } | Finding::Missed { .. }));
     }
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
@@ -289,7 +298,7 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         change(step, world)?;
         let key = step.names_key().then(|| open_key(world)).transpose();
         let key = key.unwrap_or_else(|text| {
-            findings.push(Finding::Expectation { step: index + 1, text });
+            findings.push(Finding::Missed { step: index + 1, text });
             None
         });
         let place = |what: &str| match what {
@@ -321,10 +330,10 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         if scenario.uses_backend() {
             let all = world.books()?.missed;
             let new = all.iter().skip(missed).cloned();
-            findings.extend(new.map(|text| Finding::Expectation { step: index + 1, text }));
+            findings.extend(new.map(|text| Finding::Missed { step: index + 1, text }));
             missed = all.len();
         }
-        world.unlock_db();
+        world.end_of_step();
         if step.converged {
             let texts = world.unconverged(Excuses::of(scenario))?;
             findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: index + 1, text }));

@@ -194,7 +194,7 @@ impl Found {
         let (by, rules) = match finding {
             Finding::Expectation { .. } => ("expectation", scenario.rules.clone()),
             Finding::Violation(violation) => (violation.oracle, vec![violation.rule.to_owned()]),
-            Finding::Inert { .. } => ("inert", scenario.rules.clone()),
+            Finding::Inert { .. } | Finding::Missed { .. } => ("inert", scenario.rules.clone()),
         };
         Found { by: by.to_owned(), rules, text: finding.sentence(), replay: None }
     }

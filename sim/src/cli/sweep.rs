@@ -276,6 +276,7 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
                     inert.push((plugin.clone(), fault.clone()));
                     false
                 }
+                Finding::Missed { .. } => false,
                 _ => true,
             });
             Ok(played)

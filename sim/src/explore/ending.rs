@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::provided::Provided;
 use super::{Swarm, plugins, steps};
 use crate::fake::{PluginFile, PluginTable};
 use crate::scenario::{Db, Step, Text};
@@ -18,12 +19,13 @@ pub(super) fn draw(
     swarm: &Swarm,
     plugins: &BTreeMap<String, PluginTable>,
     drawn: &[Step],
+    provided: Option<&Provided>,
 ) -> Vec<Step> {
     let sound = |name: &String| {
         let mut own = super::stream(seed, &format!("ending/plugin.{name}"));
         (name.clone(), plugins::sound(&mut own, name))
     };
-    let plan: BTreeMap<String, PluginTable> = plugins.keys().map(sound).collect();
+    let mut plan: BTreeMap<String, PluginTable> = plugins.keys().map(sound).collect();
     let mut steps = vec![Step {
         calm: true,
         file: plugins.keys().map(|name| (name.clone(), PluginFile::default())).collect(),
@@ -31,6 +33,10 @@ pub(super) fn draw(
         db: Some(Db::Restored),
         ..Step::default()
     }];
+    if let Some(provided) = provided {
+        super::provided::calm(provided, drawn, &mut steps[0]);
+        plan.clone_from(&steps[0].plan);
+    }
     if lost(drawn) {
         steps.push(Step { db: Some(Db::Missing), ..Step::default() });
     }
@@ -62,6 +68,9 @@ pub(super) fn draw(
             let stdout = Some(Text { contains: vec!["done".into()], ..Text::default() });
             steps.push(Step { stdout, ..must(format!("mu host exec {host} -- 'echo done'")) });
         }
+    }
+    if provided.is_some() {
+        steps.extend(super::provided::ending(&must));
     }
     steps
 }

@@ -83,7 +83,7 @@ pub(super) fn span(stream: &mut Stream) -> u64 {
 }
 
 /// The same deed with a drawn parameter.
-fn parameter(stream: &mut Stream, swarm: &Swarm, act: Act) -> Act {
+pub(super) fn parameter(stream: &mut Stream, swarm: &Swarm, act: Act) -> Act {
     let flood = if swarm.large { LARGE_FLOOD } else { FLOOD };
     let text = |stream: &mut Stream| one_of(stream, &WORDS).to_owned();
     match act {

@@ -8,6 +8,7 @@
 //! - `plugins`: declarations, sound and not, and the files that are installed
 //! - `faults`: faults of the catalogue, their moments and parameters
 //! - `sweep`: a scenario that is ended at each of its points in turn
+//! - `provided`: a provider of hosts with its verbs, beside the others
 //! - `steps`: command lines and what happens between and during them; `ending`: the ending
 //!
 //! Every part draws from streams of its own, so that a change of one leaves the others of a seed as they were.
@@ -15,6 +16,7 @@
 mod ending;
 mod faults;
 mod plugins;
+mod provided;
 mod steps;
 mod swarm;
 pub mod sweep;
@@ -38,9 +40,18 @@ pub fn draw(seed: u64) -> Scenario {
     let plugins = plugins::draw(seed, &swarm);
     let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
     let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins);
-    let ending = ending::draw(&mut stream(seed, "ending"), seed, &swarm, &plugins, &drawn);
+    let provided = provided::draw(seed, &swarm);
+    let plugins =
+        provided.as_ref().map_or_else(|| plugins.clone(), |provided| provided::with(&plugins, provided));
+    let (before, after, more, backend) = match &provided {
+        Some(one) => (one.before.clone(), one.after.clone(), one.faults.clone(), Some(one.backend.clone())),
+        None => Default::default(),
+    };
+    let drawn: Vec<Step> = before.into_iter().chain(drawn).chain(after).collect();
+    let ending = ending::draw(&mut stream(seed, "ending"), seed, &swarm, &plugins, &drawn, provided.as_ref());
+    let faults = faults.into_iter().chain(more).collect();
     let steps: Vec<Step> = drawn.into_iter().chain(ending).collect();
-    let real = !steps.iter().any(only_simulated);
+    let real = provided.is_none() && !steps.iter().any(only_simulated);
     Scenario {
         title: format!("Seed {seed}"),
         why: None,
@@ -52,7 +63,7 @@ pub fn draw(seed: u64) -> Scenario {
         why_not_real: (!real)
             .then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
         plugins,
-        backend: None,
+        backend,
         faults,
         steps,
     }

@@ -121,8 +121,9 @@ pub trait World {
     fn chmod(&mut self, plugin: &str, mode: u32) -> Result<(), Cannot>;
     /// Does something to the database file.
     fn set_db(&mut self, db: Db) -> Result<(), Cannot>;
-    /// Gives up a lock on the database that [`Db::Locked`] took.
-    fn unlock_db(&mut self);
+    /// The runs of a step are over, and with them what lasts as long: a lock on the database that [`Db::Locked`] took, the
+    /// wait for the act at which a plugin is to be killed.
+    fn end_of_step(&mut self);
     /// Makes the repository: a directory, and in it `.git` with a HEAD.
     fn make_repo(&mut self) -> Result<(), Cannot>;
     /// Writes the repository's FETCH_HEAD.

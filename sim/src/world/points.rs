@@ -184,25 +184,26 @@ impl Director {
 
     fn decide(&self, machine: &Machine, op: &DiskOp) -> (Option<End>, Verdict, u64) {
         let state = &mut *self.0.borrow_mut();
-        let (mut end, mut nth) = (None, 0);
         let mut errno = None;
-        if let Some(aim) = state.aims.iter_mut().find(|aim| aim.owner == op.owner) {
-            aim.ops += 1;
-            nth = aim.ops;
-            if state.keeps {
-                aim.raw.push(Raw::new(machine, op.owner, Deed::Disk(op.kind), nth));
-            }
-            end = match aim.at_disk {
-                Some(AtDisk::Kill(at)) if at == nth => Some(End::Kill),
-                Some(AtDisk::PowerOff(at)) if at == nth => Some(End::PowerOff),
-                _ => None,
-            };
-            if let Some(error) = aim.error.filter(|error| error.at == nth) {
-                let (name, kind) = (error.errno.name(), op.kind.name());
-                machine.fault(&format!("{name} at operation {nth} on the disk, {kind}"));
-                errno = Some(error.errno);
-                state.broken = state.broken.or(errno.filter(|_| error.stays));
-            }
+        // What the world itself does to a database is no operation of the machine's.
+        let Some(aim) = state.aims.iter_mut().find(|aim| aim.owner == op.owner) else {
+            return (None, Verdict::Go, 0);
+        };
+        aim.ops += 1;
+        let nth = aim.ops;
+        if state.keeps {
+            aim.raw.push(Raw::new(machine, op.owner, Deed::Disk(op.kind), nth));
+        }
+        let end = match aim.at_disk {
+            Some(AtDisk::Kill(at)) if at == nth => Some(End::Kill),
+            Some(AtDisk::PowerOff(at)) if at == nth => Some(End::PowerOff),
+            _ => None,
+        };
+        if let Some(error) = aim.error.filter(|error| error.at == nth) {
+            let (name, kind) = (error.errno.name(), op.kind.name());
+            machine.fault(&format!("{name} at operation {nth} on the disk, {kind}"));
+            errno = Some(error.errno);
+            state.broken = state.broken.or(errno.filter(|_| error.stays));
         }
         if state.full {
             errno = errno.or(Some(DiskErrno::NoSpace));

@@ -378,7 +378,7 @@ impl World for Real {
         Ok(())
     }
 
-    fn unlock_db(&mut self) {
+    fn end_of_step(&mut self) {
         self.lock = None;
     }
 

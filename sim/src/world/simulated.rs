@@ -394,8 +394,9 @@ impl World for Simulated {
         Ok(())
     }
 
-    fn unlock_db(&mut self) {
+    fn end_of_step(&mut self) {
         self.lock = None;
+        self.plugins.values().for_each(|one| one.borrow_mut().ends_at = None);
     }
 
     fn make_repo(&mut self) -> Result<(), Cannot> {

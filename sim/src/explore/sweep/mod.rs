@@ -29,6 +29,8 @@ pub use points::{At, Point, Points, Sort, points};
 
 /// Milliseconds after which every plugin that means to end has ended.
 const SETTLED_MS: u64 = 60_000;
+/// What is taken off a span of time that a reboot lies in.
+const REBOOT_MARGIN_MS: u64 = 600_000;
 /// Milliseconds beyond which nobody waits: a run of the machine lasts thirty days at most.
 const LONGEST_MS: u64 = 8 * 86_400_000;
 /// Milliseconds within which a command without faults ends.
@@ -154,16 +156,17 @@ fn once_more(step: &Step) -> Option<Step> {
 }
 
 /// All passes again between plugins and backend.
-const HEALED: NetAt = NetAt { deed: NetDeed::Heal, at_ms: 0, ms: None };
+pub(super) const HEALED: NetAt = NetAt { deed: NetDeed::Heal, at_ms: 0, ms: None };
 
 /// A backend that does at once what it is asked for, and shows what is true.
-fn calm_backend() -> BackendTable {
+pub(super) fn calm_backend() -> BackendTable {
     BackendTable {
         acquire_ms: Some(0),
         release_ms: Some(0),
         land_ms: Some(0),
         lookup_lag_ms: Some(0),
         fence: Some(true),
+        net_ms: Some(1),
         ..BackendTable::default()
     }
 }
@@ -214,7 +217,10 @@ fn convergence(scenario: &Scenario) -> Vec<Step> {
     if !hosts.is_empty() {
         // The first look stamps since when all is quiet, the second may act upon it.
         steps.extend(hosts.iter().map(ask));
-        steps.push(Step { advance_ms: Some(1_000 + in_flight_ms(scenario)), ..Step::default() });
+        steps.push(Step {
+            advance_ms: Some(REBOOT_MARGIN_MS + 1_000 + in_flight_ms(scenario)),
+            ..Step::default()
+        });
         steps.extend(hosts.iter().map(ask));
         steps.push(must("mu effect list --json"));
     }

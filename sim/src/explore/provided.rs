@@ -1,0 +1,343 @@
+//! Hosts that a plugin provides: in one half of all seeds a provider is there as well, with a backend behind it. Its verbs
+//! run among the others, and what can end in the middle of an effect does.
+//!
+//! All of it is drawn from streams of its own and put around what the other parts have drawn.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use toml::{Table, Value};
+
+use super::{Swarm, faults, magnitude, one_of, stream, weighted};
+use crate::backend::{BackendAt, BackendDeed, BackendTable, NetAt, NetDeed};
+use crate::fake::{Act, Entry, Fault, PluginTable, Seam, Sig, Topic, When, catalogue};
+use crate::scenario::{Db, DiskErrno, DiskError, SignalAt, Step, WorldAt};
+use crate::streams::Stream;
+
+/// The provider.
+pub(super) const NAME: &str = "vault";
+/// Its hosts.
+const HOSTS: [&str; 2] = ["cave", "nest"];
+/// The last of mu's calls, and of its operations on the disk, at which it ends; most runs have fewer.
+const LAST_POINT: u64 = 500;
+/// The last act at which the plugin ends.
+const LAST_ACT: u64 = 30;
+/// What its acquires offer, by likelihood.
+const ACQUIRES: [(u64, &str); 5] = [
+    (5, "{ lookup = true, fenceKey = true }"),
+    (3, "{ lookup = true, fenceKey = false, inFlightMs = 20000 }"),
+    (2, "{ lookup = true, fenceKey = true, inFlightMs = 60000 }"),
+    (2, "{ lookup = false, fenceKey = false, dedupe = { exact = true, windowMs = 120000 } }"),
+    (1, "{ lookup = true, fenceKey = false }"),
+];
+/// What its faults meet.
+const METHODS: [&str; 4] = ["host.acquire", "host.release", "host.lookup", "host.status"];
+/// The longest time in flight that is declared, and the margin that a reboot takes off it.
+const QUIET_MS: u64 = 660_000 + 1_000;
+/// Spans around which something changes at the backend: at once, within a read's deadline, behind it.
+const SPANS_MS: [u64; 6] = [0, 1, 700, 4_000, 9_000, 30_000];
+
+/// What is put around a scenario.
+pub(super) struct Provided {
+    pub(super) table: PluginTable,
+    pub(super) backend: BackendTable,
+    pub(super) faults: Vec<Fault>,
+    /// Before what the other parts have drawn.
+    pub(super) before: Vec<Step>,
+    /// Behind it.
+    pub(super) after: Vec<Step>,
+}
+
+/// Draws them, for one half of all seeds.
+pub(super) fn draw(seed: u64, swarm: &Swarm) -> Option<Provided> {
+    let own = &mut stream(seed, "provided");
+    if !own.chance(1, 2) {
+        return None;
+    }
+    let acquire = weighted(own, &ACQUIRES);
+    let table = table(acquire, "vault-1");
+    let backend = backend(own, acquire);
+    let faults = faults(&mut stream(seed, "provided/faults"), swarm);
+    let own = &mut stream(seed, "provided/steps");
+    let options = Options {
+        changes: own.chance(1, 4),
+        network: own.chance(1, 2),
+        ends: own.chance(3, 4),
+        overlap: own.chance(1, 2),
+        time: own.chance(1, 3),
+        hosts: own.chance(1, 3),
+        disk: own.chance(1, 5),
+    };
+    let mut before = vec![run(format!("mu plugin add {NAME} -- {{{NAME}}}"))];
+    before.extend(steps(own, &options, acquire));
+    let after = if own.chance(1, 2) { steps(own, &options, acquire) } else { Vec::new() };
+    Some(Provided { table, backend, faults, before, after })
+}
+
+/// What may happen at all.
+struct Options {
+    /// The plugin may become that of another backend.
+    changes: bool,
+    network: bool,
+    /// mu, the plugin or the power may end anywhere.
+    ends: bool,
+    overlap: bool,
+    time: bool,
+    /// Machines may end or change by themselves.
+    hosts: bool,
+    disk: bool,
+}
+
+fn run(run: String) -> Step {
+    Step { run: Some(run), ..Step::default() }
+}
+
+/// A provider that offers this, of this instance.
+fn table(acquire: &str, instance: &str) -> PluginTable {
+    let acquire: Table = toml::from_str(&format!("acquire = {acquire}")).expect("written here");
+    PluginTable {
+        seams: vec![Seam::Link, Seam::Host, Seam::Job],
+        host: Some(acquire),
+        declare: Some(Table::from_iter([("instance".to_owned(), Value::from(instance))])),
+        ..PluginTable::default()
+    }
+}
+
+/// Milliseconds for which an acquire may be in flight unseen, by what is declared.
+fn in_flight_ms(acquire: &str) -> Option<u64> {
+    let table = table(acquire, "").host?;
+    u64::try_from(table.get("acquire")?.get("inFlightMs")?.as_integer()?).ok()
+}
+
+/// A backend that keeps what its plugin promises.
+fn backend(stream: &mut Stream, acquire: &str) -> BackendTable {
+    let mut table = BackendTable::default();
+    if stream.chance(1, 3) {
+        table.acquire_ms = Some(one_of(stream, &SPANS_MS));
+    }
+    if stream.chance(1, 4) {
+        table.release_ms = Some(one_of(stream, &SPANS_MS));
+    }
+    if stream.chance(1, 3) {
+        table.land_ms = Some(landing(stream, acquire));
+    }
+    if stream.chance(1, 4) {
+        table.net_ms = Some(one_of(stream, &[0, 1, 40, 900]));
+    }
+    if stream.chance(1, 4) {
+        table.deadline_ms = Some(magnitude(stream, 10_000_000) as i64);
+    }
+    table
+}
+
+/// How late an acquire lands: within the time that is declared for it where nothing else bars it.
+fn landing(stream: &mut Stream, acquire: &str) -> u64 {
+    let most = match in_flight_ms(acquire) {
+        Some(ms) if !acquire.contains("fenceKey = true") => ms / 4,
+        _ => 60_000,
+    };
+    magnitude(stream, most)
+}
+
+/// Up to two faults of its calls; none that says what is not so.
+fn faults(stream: &mut Stream, swarm: &Swarm) -> Vec<Fault> {
+    let mut entries = catalogue();
+    let is_known = |entry: &Entry| entry.methods.iter().any(|method| METHODS.contains(method));
+    entries.retain(|entry| {
+        let large = matches!(entry.name, "line-1mib" | "line-1mib-and-1" | "nesting" | "endless-line");
+        is_known(entry) && !large && !matches!(entry.topic, Topic::Secret)
+    });
+    let count = weighted(stream, &[(2, 0), (3, 1), (2, 2)]);
+    let one = |stream: &mut Stream| {
+        let entry = &entries[stream.below(entries.len() as u64) as usize];
+        let act = faults::parameter(stream, swarm, entry.examples[0].clone());
+        let mut fault = Fault::new(NAME, act);
+        let method = weighted(stream, &[(4, 0), (2, 1), (2, 2), (1, 3)]);
+        fault.on = Some(METHODS[method].to_owned());
+        fault.when = stream.chance(1, 2).then(|| one_of(stream, entry.moments));
+        if !fault.moment().is_of_a_request() {
+            fault.on = None;
+        }
+        fault.nth = stream.chance(1, 6).then_some(2);
+        fault.start = stream.chance(1, 2).then(|| stream.between(2, 5) as u32);
+        fault
+    };
+    let drawn = (0..count).map(|_| one(stream)).collect::<Vec<_>>();
+    drawn.into_iter().filter(|fault| fault.check().is_ok() && !is_lie(fault)).collect()
+}
+
+/// What a plugin may not say, so that nobody could be right about it.
+fn is_lie(fault: &Fault) -> bool {
+    let done = fault.moment() == When::AfterEffect;
+    match fault.act {
+        Act::LookupNone
+        | Act::StatusGone
+        | Act::FoundOtherHandle
+        | Act::StatusOtherHandle
+        | Act::PaddedString(_)
+        | Act::NulEscaped
+        | Act::SplitChar => true,
+        Act::ErrorRetryable | Act::ErrorPermanent | Act::ErrorHuman => done,
+        _ => false,
+    }
+}
+
+fn steps(stream: &mut Stream, options: &Options, acquire: &str) -> Vec<Step> {
+    let count = stream.between(2, 5);
+    let mut running = 0;
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let mut step = verb(stream, options, acquire);
+        around(stream, options, acquire, &mut step);
+        if options.ends && stream.chance(1, 2) {
+            end(stream, &mut step);
+        }
+        if options.disk && stream.chance(1, 3) {
+            let errno = one_of(stream, &DiskErrno::ALL);
+            step.disk_error =
+                Some(DiskError { at: magnitude(stream, LAST_POINT), errno, stays: stream.chance(1, 2) });
+        }
+        step.overlap = options.overlap && running < 2 && stream.chance(1, 2);
+        running = if step.overlap { running + 1 } else { 0 };
+        all.push(step);
+        if options.disk && running == 0 {
+            all.push(Step { db: Some(Db::Restored), ..Step::default() });
+        }
+    }
+    all.last_mut().into_iter().for_each(|last| last.overlap = false);
+    all
+}
+
+fn verb(stream: &mut Stream, options: &Options, acquire: &str) -> Step {
+    let host = one_of(stream, &HOSTS);
+    let json = if stream.chance(1, 2) { " --json" } else { "" };
+    let verb = weighted(
+        stream,
+        &[
+            (34, "acquire"),
+            (14, "status"),
+            (18, "release"),
+            (12, "exec"),
+            (5, "check"),
+            (4, "rm"),
+            (3, "show"),
+            (3, "list"),
+            (4, "effects"),
+            (3, "resolve"),
+            (8, "add"),
+        ],
+    );
+    let mut step = run(match verb {
+        "acquire" => {
+            let size = if stream.chance(1, 3) { " --param size=2" } else { "" };
+            format!("mu host acquire {host} --provider {NAME}{size}{json}")
+        }
+        "exec" => format!("mu host exec {host}{json} -- 'echo hello'"),
+        "effects" => format!("mu effect list{json}"),
+        "resolve" => format!("mu effect resolve {{key}}{json}"),
+        "list" => format!("mu host list{json}"),
+        "add" => format!("mu plugin add {NAME} -- {{{NAME}}}"),
+        verb => format!("mu host {verb} {host}{json}"),
+    });
+    if verb == "add" && options.changes {
+        let instance = one_of(stream, &["vault-1", "vault-2"]);
+        step.plan.insert(NAME.to_owned(), table(acquire, instance));
+    }
+    if verb == "acquire" && stream.chance(1, 4) {
+        let ms = one_of(stream, &["1", "2000", "20000"]);
+        step.env.insert("MU_DEADLINE_HOST_ACQUIRE_MS".to_owned(), ms.to_owned());
+    }
+    step
+}
+
+/// What happens before the run, or around it.
+fn around(stream: &mut Stream, options: &Options, acquire: &str, step: &mut Step) {
+    if options.network && stream.chance(1, 3) {
+        let deeds = [NetDeed::Partition, NetDeed::ToBackend, NetDeed::ToPlugin, NetDeed::Reset];
+        let (deed, at_ms) = (one_of(stream, &deeds), one_of(stream, &[0, 1, 2, 3, 700]));
+        let heal = NetAt { deed: NetDeed::Heal, at_ms: at_ms + magnitude(stream, 60_000), ms: None };
+        step.net = vec![NetAt { deed, at_ms, ms: None }, heal];
+    }
+    if stream.chance(1, 6) {
+        let land_ms = if stream.chance(1, 2) { 0 } else { landing(stream, acquire) };
+        step.backend_set = Some(BackendTable { land_ms: Some(land_ms), ..BackendTable::default() });
+    }
+    if options.hosts && stream.chance(1, 4) {
+        let deeds = [BackendDeed::Lose, BackendDeed::NeedsHuman, BackendDeed::Unsure, BackendDeed::Well];
+        let deed = json!({ "do": one_of(stream, &deeds).name(), "host": one_of(stream, &HOSTS) });
+        let deed: BackendAt = serde_json::from_value(deed).expect("it has all that it needs");
+        step.backend_do = vec![BackendAt { at_ms: one_of(stream, &[0, 2, 700]), ..deed }];
+    }
+    if options.time && stream.chance(1, 3) {
+        match stream.below(4) {
+            0 => step.advance_ms = Some(magnitude(stream, 200_000)),
+            1 => step.reboot = true,
+            2 => {
+                let suspend_ms = Some(magnitude(stream, 200_000));
+                step.world =
+                    vec![WorldAt { wall_step_ms: None, suspend_ms, at_ms: one_of(stream, &[0, 3, 900]) }];
+            }
+            _ => {
+                let ms = magnitude(stream, 1_000_000) as i64;
+                step.wall_step_ms = Some(if stream.chance(1, 2) { -ms } else { ms });
+            }
+        }
+    }
+}
+
+/// The step's mu, its plugin or its machine comes to an end.
+fn end(stream: &mut Stream, step: &mut Step) {
+    let point = magnitude(stream, LAST_POINT);
+    match stream.below(10) {
+        0 | 1 => step.kill_at_call = Some(point),
+        2 | 3 => step.kill_at_disk = Some(point),
+        4 => step.power_at_call = Some(point),
+        5 => step.power_at_disk = Some(point),
+        6 | 7 => drop(step.kill_plugin_at.insert(NAME.to_owned(), magnitude(stream, LAST_ACT))),
+        _ => {
+            let to = one_of(stream, &["mu", "mu", NAME]);
+            let what = one_of(stream, &[Sig::Kill, Sig::Term, Sig::Int, Sig::Stop]);
+            // A mu that is stopped would keep its step from ending.
+            let what = if to == "mu" && what == Sig::Stop { Sig::Kill } else { what };
+            let at_ms = one_of(stream, &[0, 1, 2, 3, 4, 700, 5_000]);
+            step.signal = vec![SignalAt { to: to.to_owned(), what, at_ms }];
+        }
+    }
+}
+
+/// Nothing goes wrong any more between plugin and backend, and whoever still lives is killed: for the step that begins an
+/// ending.
+pub(super) fn calm(provided: &Provided, drawn: &[Step], calm: &mut Step) {
+    calm.plan.insert(NAME.to_owned(), provided.table.clone());
+    let meanwhile = drawn.iter().flat_map(|step| &step.world).filter_map(|change| change.wall_step_ms);
+    let stepped: i64 = drawn.iter().filter_map(|step| step.wall_step_ms).chain(meanwhile).sum();
+    calm.backend_set = Some(super::sweep::calm_backend());
+    calm.net = vec![super::sweep::HEALED];
+    // As long as anything can lie anywhere.
+    calm.advance_ms = Some(200_000);
+    calm.wall_step_ms = Some(-stepped).filter(|ms| *ms != 0);
+    calm.end_all = true;
+}
+
+/// All hosts are asked for, what stays open has its reason, and a new one can be made and given back.
+pub(super) fn ending(must: &dyn Fn(String) -> Step) -> Vec<Step> {
+    let ask = |name: &&str| run(format!("mu host status {name} --json"));
+    let mut steps: Vec<Step> = HOSTS.iter().map(ask).collect();
+    steps.push(Step { advance_ms: Some(QUIET_MS), ..Step::default() });
+    steps.extend(HOSTS.iter().map(ask));
+    steps.push(Step { converged: true, ..must("mu effect list --json".into()) });
+    steps.push(must(format!("mu host acquire last --provider {NAME}")));
+    steps.push(must("mu host exec last -- 'echo done'".into()));
+    steps.push(must("mu host release last".into()));
+    steps
+}
+
+/// The plugins with the provider among them.
+pub(super) fn with(
+    plugins: &BTreeMap<String, PluginTable>,
+    provided: &Provided,
+) -> BTreeMap<String, PluginTable> {
+    let mut plugins = plugins.clone();
+    plugins.insert(NAME.to_owned(), provided.table.clone());
+    plugins
+}
