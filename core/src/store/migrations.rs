@@ -142,10 +142,16 @@ pub const KNOWN: i64 = STEPS.len() as i64;
 pub fn run(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let tx = Tx { db, path };
     let version = check(tx)?;
-    tx.sql(db.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"))?;
-    if version < KNOWN {
-        // Outside of a transaction, or SQLite ignores it. Memory has no log to write ahead.
+    // EXTRA is FULL for a database with a log to write ahead. Without one it makes the end of a commit durable too, which is
+    // the removal of a file.
+    tx.sql(db.execute_batch("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON;"))?;
+    let mode = || tx.sql(db.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0)));
+    if !["wal", "memory"].contains(&mode()?.as_str()) {
+        // Outside of a transaction, or SQLite ignores it. Where it cannot be now (a full disk, another reader), SQLite goes on
+        // without a log and says so by no error; the next run tries again.
         tx.sql(db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))?;
+    }
+    if version < KNOWN {
         tx.sql(db.execute_batch("BEGIN IMMEDIATE"))?;
         let migrated = migrate(tx);
         let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
