@@ -28,6 +28,20 @@ pub fn reason(refusal: &Refusal, effect: &Effect) -> String {
     }
 }
 
+/// What is kept of why an effect is open: typed, or the first line of an error's message, and nothing of stderr (TRN-08).
+pub fn note(why: &Why, error: Option<&CallError>) -> String {
+    match error {
+        Some(CallError::Refused(method, error)) if *why == Why::NoAnswer => {
+            let said = error.message.lines().next().unwrap_or_default();
+            match said.is_empty() {
+                true => format!("the plugin does not know what became of {method}"),
+                false => format!("the plugin answers {method}: {said}"),
+            }
+        }
+        _ => why.to_string(),
+    }
+}
+
 fn subject(effect: &Effect) -> String {
     format!("host {}: {} {}", effect.host, effect.method, effect.key)
 }
@@ -112,6 +126,7 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
         _ => {}
     }
     let said = match (&ended.error, why) {
+        (Some(CallError::Refused(..)), Why::NoAnswer) => note(why, ended.error.as_ref()),
         (Some(error), Why::NoAnswer | Why::NotAsked) => error.to_string(),
         _ => why.to_string(),
     };

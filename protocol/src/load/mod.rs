@@ -57,8 +57,18 @@ pub fn load(
     }
     let declaration = declaration(result).map_err(LoadRefusal::off_schema)?;
     rules::check(&declaration, registration, published_digest)?;
-    let Some(recorded) = recorded else { return Ok(declaration) };
-    let Some(field) = difference::first(recorded, &declaration) else { return Ok(declaration) };
+    if let Some(recorded) = recorded {
+        is_recorded(&declaration, recorded)?;
+    }
+    Ok(declaration)
+}
+
+/// LOAD-19 alone: whether a declaration is the one that was recorded.
+///
+/// # Errors
+/// The first member that differs.
+pub fn is_recorded(declaration: &Declaration, recorded: &Declaration) -> Result<(), LoadRefusal> {
+    let Some(field) = difference::first(recorded, declaration) else { return Ok(()) };
     let reason = "differs from what `mu plugin add` recorded";
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
     let is = &declaration.instance;
