@@ -157,10 +157,10 @@ impl fmt::Display for Why {
 pub fn read(asked: Asked<'_>, answer: &Result<AnyResult, CallError>) -> Reading {
     match (asked.question, answer) {
         (Question::First, Err(error)) if error.is_definite() => Reading::Undone(Warrant::definite_reply()),
-        // An error vouches that nothing happened, and a plugin that keeps nothing in mind means this very send by it: what a
-        // send before has made would be lost from sight. Of a release nothing can be lost, it names what it is about.
+        // A plugin vouches by these kinds that the key never took effect, whichever send may have been the one (ERR-06). What
+        // is not sent again says nothing about what was sent before.
         (Question::Again, Err(CallError::Refused(_, ReplyError { kind, .. })))
-            if asked.ways == Ways::Repeat && *kind != ErrorKind::UnknownOutcome =>
+            if *kind != ErrorKind::UnknownOutcome =>
         {
             Reading::Undone(Warrant::definite_reply())
         }
