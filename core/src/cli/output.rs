@@ -160,7 +160,7 @@ pub struct Printed {
     pub out: String,
     /// Standard error, line by line.
     pub err: Vec<String>,
-    /// Bytes for standard error behind those lines, as they are.
+    /// Bytes for standard error before those lines, as they are.
     pub passed: String,
     /// Exit code.
     pub exit: u8,

@@ -58,14 +58,17 @@ pub async fn note<O: Os>(os: &O, line: &str) -> Result<(), WriteError> {
 /// # Errors
 /// The signal that ended a write.
 pub async fn print<O: Os>(os: &O, printed: &Printed) -> Result<u8, Signal> {
+    // A line of mu's own begins a line.
+    let broken_off = !printed.passed.is_empty() && !printed.passed.ends_with('\n') && !printed.err.is_empty();
+    for passed in [printed.passed.as_bytes(), if broken_off { b"\n" } else { b"" }] {
+        if let Err(WriteError::Interrupted(signal)) = write_all(os, Stream::Err, passed).await {
+            return Err(signal);
+        }
+    }
     for line in &printed.err {
         if let Err(WriteError::Interrupted(signal)) = note(os, line).await {
             return Err(signal);
         }
-    }
-    if let Err(WriteError::Interrupted(signal)) = write_all(os, Stream::Err, printed.passed.as_bytes()).await
-    {
-        return Err(signal);
     }
     match write_all(os, Stream::Out, printed.out.as_bytes()).await {
         Ok(()) | Err(WriteError::Closed) => Ok(printed.exit),
