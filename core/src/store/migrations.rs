@@ -142,7 +142,9 @@ pub const KNOWN: i64 = STEPS.len() as i64;
 pub fn run(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let tx = Tx { db, path };
     let version = check(tx)?;
-    tx.sql(db.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"))?;
+    // FULL loses a commit with the power in a file that could not be switched to write-ahead logging: its journal is removed,
+    // and that it was is not made durable.
+    tx.sql(db.execute_batch("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON;"))?;
     if version < KNOWN {
         // Outside of a transaction, or SQLite ignores it. Memory has no log to write ahead.
         tx.sql(db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))?;

@@ -51,7 +51,7 @@ fn each_connection_is_durable_and_checks_references() {
         let store = open(&os, Missing::Create).await;
         let number =
             |tx: Tx<'_>, name| tx.sql(tx.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)));
-        assert_eq!(store.read(|tx| number(tx, "synchronous")).await, Ok(2));
+        assert_eq!(store.read(|tx| number(tx, "synchronous")).await, Ok(3));
         assert_eq!(store.read(|tx| number(tx, "foreign_keys")).await, Ok(1));
     });
 }

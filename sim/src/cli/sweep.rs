@@ -131,10 +131,14 @@ impl Plan {
             Ok(outcome) => outcome,
             Err(Cannot(reason)) => return self.unswept.push((item.name(), reason)),
         };
-        if let Some(first) = outcome.found.into_iter().next() {
-            let text = format!("as it is, it does not hold: {}", first.text);
-            sum.found.push((item.clone(), Found { text, ..first }));
-            return self.unswept.push((item.name(), "as it is, it does not hold".into()));
+        let is_crash = outcome.is_crash();
+        for found in outcome.found {
+            let text = format!("as it is, it does not hold: {}", found.text);
+            let replay = Some(item.replay());
+            sum.found.push((item.clone(), Found { text, replay, ..found }));
+        }
+        if is_crash {
+            return self.unswept.push((item.name(), "it does not come to its end".into()));
         }
         if let Some(reason) = sweep::unswept(scenario, &marks) {
             return self.unswept.push((item.name(), reason.into()));
