@@ -266,7 +266,7 @@ fn its_books_can_be_read_when_it_is_gone() {
 /// A backend that nobody kills.
 fn orphan(dir: &Path) -> Child {
     let child = Command::new(executable()).arg(dir).stdin(Stdio::piped()).spawn().unwrap();
-    soon("it comes up", || socket(dir).exists());
+    soon("it comes up", || mu_sim::world::control(dir, &Control::Books).is_ok());
     child
 }
 

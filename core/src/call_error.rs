@@ -89,6 +89,7 @@ impl fmt::Display for CallError {
                     ErrorKind::Retryable => ("failed, nothing happened, and it may work later", None),
                     ErrorKind::Permanent => ("failed, nothing happened, and a repeat is useless", None),
                     ErrorKind::Human { remedy } => ("needs a person", Some(remedy)),
+                    ErrorKind::UnknownOutcome if method.changes_nothing() => ("could not be answered", None),
                     ErrorKind::UnknownOutcome => ("may have happened or not", None),
                 };
                 write!(f, "{method} {what}")?;
@@ -105,7 +106,7 @@ impl fmt::Display for NotSent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotSent::Cancelled => f.write_str("it was given up before"),
-            NotSent::Overdue => f.write_str("the plugin did not take its input in time"),
+            NotSent::Overdue => f.write_str("its time was over before the plugin took it"),
             NotSent::WindowOver => f.write_str("the time in which the plugin recognises a repeat is over"),
             NotSent::StdinClosed => f.write_str("the plugin has closed its stdin"),
             NotSent::Gone => f.write_str("the plugin was gone"),

@@ -26,14 +26,16 @@ pub const HOST_MARGIN_VARIABLE: &str = "MU_HOST_DEADLINE_MARGIN_MS";
 /// The longest that can be asked for: a day.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A variable whose value is no number of milliseconds from 1 to a day.
+/// A variable that says how long something may take, and does not say it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the variable {name} must be a number of milliseconds from 1 to {}; it is {value:?}", LONGEST.as_millis())]
+#[error("the variable {name} must be {wanted}; it is {value:?}")]
 pub struct BadVariable {
     /// Its name.
     pub name: String,
     /// What it holds, lossily.
     pub value: String,
+    /// What it has to be.
+    pub wanted: String,
 }
 
 /// How long mu waits for the answer to `method`. `timeout` counts for the methods that carry a `timeoutMs` alone.
@@ -59,9 +61,25 @@ pub fn budget(env: &Env, method: Method, timeout: Duration) -> Result<Duration, 
 /// How long before a host is taken away nothing new begins on it (FACT-02).
 ///
 /// # Errors
-/// As [`budget`].
+/// Its variable is set to something else than a number of milliseconds.
 pub fn host_margin(env: &Env) -> Result<Duration, BadVariable> {
-    Ok(set(env, HOST_MARGIN_VARIABLE)?.unwrap_or(HOST_MARGIN))
+    let Some(value) = env.var(HOST_MARGIN_VARIABLE) else { return Ok(HOST_MARGIN) };
+    let value = value.to_string_lossy();
+    let margin = value.parse().ok().map(Duration::from_millis);
+    margin.ok_or_else(|| BadVariable {
+        name: HOST_MARGIN_VARIABLE.to_owned(),
+        value: value.into_owned(),
+        wanted: "a number of milliseconds".to_owned(),
+    })
+}
+
+/// Whether every variable that says how long something may take says so: to be asked before anything is sent.
+///
+/// # Errors
+/// The first that does not.
+pub fn check(env: &Env) -> Result<(), BadVariable> {
+    host_margin(env)?;
+    Method::ALL.iter().try_for_each(|method| budget(env, *method, TIMEOUT).map(drop))
 }
 
 /// The span that a variable sets, if it does.
@@ -70,7 +88,8 @@ fn set(env: &Env, name: &str) -> Result<Option<Duration>, BadVariable> {
     let value = value.to_string_lossy();
     let number = value.parse().ok().map(Duration::from_millis);
     let allowed = number.filter(|span| (Duration::from_millis(1)..=LONGEST).contains(span));
-    let bad = || BadVariable { name: name.to_owned(), value: value.into_owned() };
+    let wanted = format!("a number of milliseconds from 1 to {}", LONGEST.as_millis());
+    let bad = || BadVariable { name: name.to_owned(), value: value.into_owned(), wanted };
     allowed.map(Some).ok_or_else(bad)
 }
 
@@ -109,6 +128,21 @@ mod tests {
                 _ => 10,
             };
             assert_eq!(seconds(*method), wanted, "{method}");
+        }
+    }
+
+    /// FACT-02
+    #[test]
+    fn the_margin_of_a_host_is_ten_minutes_unless_its_variable_says_otherwise() {
+        let of = |value: &str| host_margin(FakeOs::new().with_var(HOST_MARGIN_VARIABLE, value).env());
+        assert_eq!(of("").map(|margin| margin.as_millis()), Ok(600_000));
+        for (value, ms) in [("0", 0), ("172800000", 172_800_000)] {
+            assert_eq!(of(value).map(|margin| margin.as_millis()), Ok(ms));
+        }
+        for nonsense in ["-5", "nonsense", "1s"] {
+            assert!(of(nonsense).unwrap_err().to_string().contains(HOST_MARGIN_VARIABLE));
+            let os = FakeOs::new().with_var(HOST_MARGIN_VARIABLE, nonsense);
+            assert!(check(os.env()).is_err());
         }
     }
 

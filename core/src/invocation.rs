@@ -524,7 +524,10 @@ impl<O: Os> Plugin<O> {
             return None;
         };
         let registration = Registration { name: &start.name, needs: &start.needs };
-        let ruling = load::lacks_nothing(declaration, &registration);
+        // Another mu may have recorded another declaration since this process was started (LOAD-19).
+        let recorded =
+            start.recorded.as_ref().map_or(Ok(()), |recorded| load::is_recorded(declaration, recorded));
+        let ruling = recorded.and_then(|()| load::lacks_nothing(declaration, &registration));
         Some(ruling.map(|()| declaration.clone()).map_err(StartError::Refused))
     }
 

@@ -5,6 +5,7 @@ use mu_protocol::load::{self, Registration, Seam};
 use mu_protocol::messages::method::Method;
 
 use crate::cli::failure::{Failure, Kind};
+use crate::deadlines;
 use crate::invocation::{Invocation, Start};
 use crate::journal::failure::{self, Concern};
 use crate::journal::{Ended, Journal, Outcome, Resolution, rows};
@@ -35,6 +36,8 @@ pub async fn settle<O: Os>(
     own: Option<Method>,
 ) -> Result<Settled, Failure> {
     let Some(open) = store.read(|tx| effects::of_host(tx, name)).await? else { return Ok(Settled::Nothing) };
+    // A variable that says nonsense is told before anything is sent.
+    deadlines::check(invocation.os().env())?;
     let is_own = own == Some(open.method);
     let patient = is_own && open.method == Method::HostAcquire;
     let concern = if is_own { Concern::Own } else { Concern::Host };
@@ -111,6 +114,12 @@ pub fn usable(host: &Host) -> Result<(), Failure> {
             Err(Failure::new(Kind::HostNotReady, what).or_else([format!("mu host show {}", host.name)]))
         }
     }
+}
+
+/// A host that was changed by another run of mu while this one looked at it, or has gone; its name may mean another one.
+pub fn another(asked: &Host) -> Failure {
+    let what = format!("host {} was changed by another mu meanwhile; look again", asked.name);
+    Failure::new(Kind::HostNotReady, what).or_else([format!("mu host show {}", asked.name)])
 }
 
 /// A host that is proven to be gone (HOST-12).

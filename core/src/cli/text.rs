@@ -139,7 +139,7 @@ pub fn cell(column: &str, value: &Value, typed: bool) -> String {
             let words: Vec<_> = items.iter().filter_map(Value::as_str).map(escape).collect();
             words.join(", ")
         }
-        Value::Number(number) if typed && column.ends_with("_at") => {
+        Value::Number(number) if typed && (column.ends_with("_at") || column == "since") => {
             number.as_i64().map_or_else(|| number.to_string(), date)
         }
         other => escape(&other.to_string()).into_owned(),

@@ -80,6 +80,10 @@ impl<O: Os> Invocation<O> {
             if let Err(signal) = self.look_for_signals().await {
                 return not_sent(NotSent::Stopped(Box::new(Cause::Signal(signal))));
             }
+            // Making it durable may have taken long; a plugin may refuse what comes after its deadline, and mu would not wait.
+            if self.os.now() >= now + budget {
+                return not_sent(NotSent::Overdue);
+            }
             if window.is_some_and(|window| !window.is_open(&Moment::now(&self.os))) {
                 return not_sent(NotSent::WindowOver);
             }

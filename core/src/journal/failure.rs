@@ -28,6 +28,20 @@ pub fn reason(refusal: &Refusal, effect: &Effect) -> String {
     }
 }
 
+/// What is kept of why an effect is open: typed, or the first line of an error's message, and nothing of stderr (TRN-08).
+pub fn note(why: &Why, error: Option<&CallError>) -> String {
+    match error {
+        Some(CallError::Refused(method, error)) if *why == Why::NoAnswer => {
+            let said = error.message.lines().next().unwrap_or_default();
+            match said.is_empty() {
+                true => format!("the plugin does not know what became of {method}"),
+                false => format!("the plugin answers {method}: {said}"),
+            }
+        }
+        _ => why.to_string(),
+    }
+}
+
 fn subject(effect: &Effect) -> String {
     format!("host {}: {} {}", effect.host, effect.method, effect.key)
 }
@@ -89,9 +103,11 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
     };
     match &ended.error {
         Some(CallError::Start(StartError::Refused(refusal))) if refusal.other_instance.is_some() => {
+            let now = refusal.other_instance.as_deref().unwrap_or_default();
             let what = format!(
-                "{subject} has no answer: stop-changed: {refusal}; it was sent to instance {}; nothing was sent",
-                effect.instance
+                "{subject} has no answer: stop-changed: it was sent to instance {}, and the plugin is {now} now, which is not \
+                 what was registered; nothing was sent ({})",
+                effect.instance, refusal.rule
             );
             return Failure::new(Kind::StopChanged, what).or_else(commands(effect));
         }
@@ -110,6 +126,7 @@ pub fn ended(effect: &Effect, plugin: &Plugin, ended: &Ended, concern: Concern) 
         _ => {}
     }
     let said = match (&ended.error, why) {
+        (Some(CallError::Refused(..)), Why::NoAnswer) => note(why, ended.error.as_ref()),
         (Some(error), Why::NoAnswer | Why::NotAsked) => error.to_string(),
         _ => why.to_string(),
     };

@@ -31,7 +31,7 @@ use mu_protocol::objects::from_json;
 use uuid::Builder;
 
 use crate::call_error::CallError;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Kind};
 use crate::deadlines;
 use crate::invocation::{EffectError, Invocation, Sending, Start};
 use crate::journal::moment::Moment;
@@ -43,7 +43,7 @@ use crate::session::GRACE;
 use crate::store::effects::{self, Effect, Sent};
 use crate::store::plugins::{self, Plugin};
 use crate::store::{Store, StoreError, Tx};
-use crate::verbs::name::HostName;
+use crate::verbs::name::{HostName, PluginName};
 
 /// The first pause between two looks at whether somebody still lives, and between two questions about an effect that is
 /// still pending; each is twice as long as the one before …
@@ -86,12 +86,6 @@ pub struct Ended {
     pub error: Option<CallError>,
     /// Why a definite end could not be written down: the intent is still there, and the next verb will clear it.
     pub unkept: Option<StoreError>,
-}
-
-impl Ended {
-    fn open(why: Why, error: Option<CallError>) -> Ended {
-        Ended { outcome: Outcome::Open(why), error, unkept: None }
-    }
 }
 
 /// What became of an open effect that a verb set about resolving.
@@ -159,6 +153,8 @@ impl<'a, O: Os> Journal<'a, O> {
         let me = self.me();
         let budget = deadlines::budget(os.env(), new.method, deadlines::TIMEOUT)?;
         let instance = Instance::new(plugin.declaration.instance.as_str());
+        let ways = Ways::of(new.method, &plugin.declaration);
+        let (window_ms, in_flight_ms) = ways.spans();
         let mut effect = Effect {
             key: new.key.clone(),
             method: new.method,
@@ -170,6 +166,8 @@ impl<'a, O: Os> Journal<'a, O> {
             resolver: None,
             begun: Moment::now(os),
             quiet: None,
+            window_ms,
+            in_flight_ms,
             superseded: false,
             note: None,
             sends: Vec::new(),
@@ -189,6 +187,7 @@ impl<'a, O: Os> Journal<'a, O> {
             effect.begun = Moment::now(os);
             store
                 .write(|tx| {
+                    same_plugin(tx, plugin)?;
                     open(tx, &effect)?;
                     effects::open(tx, &effect).map_err(Failure::from)
                 })
@@ -201,13 +200,12 @@ impl<'a, O: Os> Journal<'a, O> {
             Err(EffectError::Record(failure)) => {
                 if effect.sends.len() > 1 {
                     let reading = Reading::Undone(proof::Warrant::definite_reply());
-                    self.settle(&effect, reading, &settle).await;
+                    self.settle(&effect, reading, None, &settle).await;
                 }
                 return Err(failure);
             }
         };
         let expected = Expected::of(new.method, &new.params, &plugin.declaration);
-        let ways = Ways::of(new.method, &plugin.declaration);
         let at = Moment::now(os);
         let asked = Asked { question: Question::First, ways, expected: &expected, quiet: None, at: &at };
         let reading = reading::read(asked, &answer);
@@ -216,7 +214,7 @@ impl<'a, O: Os> Journal<'a, O> {
             let error = answer.err();
             return Ok((effect, Ended { outcome: Outcome::Undone, error, unkept: None }));
         }
-        let ended = Ended { error: answer.err(), ..self.settle(&effect, reading, &settle).await };
+        let ended = self.settle(&effect, reading, answer.err(), &settle).await;
         Ok((effect, ended))
     }
 
@@ -246,7 +244,7 @@ impl<'a, O: Os> Journal<'a, O> {
             superseded: effect.superseded,
         };
         let now = Moment::now(self.invocation.os());
-        let step = rules::decide(&open, Ways::of(effect.method, declared), &declared.instance, dead, &now);
+        let step = rules::decide(&open, effect.ways(declared), &declared.instance, dead, &now);
         let refusal = match step {
             Step::Refuse(living) => Refusal::Lives(living),
             Step::StopChanged => Refusal::StopChanged(declared.instance.clone()),
@@ -363,11 +361,11 @@ impl<'a, O: Os> Journal<'a, O> {
             Err(EffectError::Record(error)) => return Err(error.into()),
         };
         let expected = Expected::of(effect.method, &effect.params, &plugin.declaration);
-        let ways = Ways::of(effect.method, &plugin.declaration);
+        let ways = effect.ways(&plugin.declaration);
         let at = Moment::now(os);
         let asked = Asked { question: Question::Again, ways, expected: &expected, quiet: None, at: &at };
         let reading = reading::read(asked, &answer);
-        Ok(Ended { error: answer.err(), ..self.settle(&effect, reading, settle).await })
+        Ok(self.settle(&effect, reading, answer.err(), settle).await)
     }
 
     async fn look_up(
@@ -381,7 +379,7 @@ impl<'a, O: Os> Journal<'a, O> {
     ) -> Result<Ended, Failure> {
         let os = self.invocation.os();
         let expected = Expected::of(effect.method, &effect.params, &plugin.declaration);
-        let ways = Ways::of(effect.method, &plugin.declaration);
+        let ways = effect.ways(&plugin.declaration);
         let patience = if patient {
             deadlines::budget(os.env(), effect.method, deadlines::TIMEOUT)?
         } else {
@@ -390,6 +388,8 @@ impl<'a, O: Os> Journal<'a, O> {
         let until = os.now() + patience;
         let mut pause = FIRST_PAUSE;
         let mut fenced = fenced;
+        // All that is waited out on the spot is short.
+        let waited_until = os.now() + reading::WAITED_OUT;
         loop {
             let asked_at = os.now();
             let at = Moment::now(os);
@@ -397,7 +397,7 @@ impl<'a, O: Os> Journal<'a, O> {
             let question = Question::LookUp(fenced.take());
             let asked = Asked { question, ways, expected: &expected, quiet: effect.quiet.as_ref(), at: &at };
             let waited = match reading::read(asked, &answer) {
-                Reading::AskAgain(rest) => {
+                Reading::AskAgain(rest) if asked_at + rest <= waited_until => {
                     let at = asked_at + rest;
                     self.invocation.sleep_until(at).await.map_err(StoreError::Interrupted)
                 }
@@ -405,12 +405,12 @@ impl<'a, O: Os> Journal<'a, O> {
                     self.pause(&mut pause, LONGEST_QUESTION, until).await
                 }
                 reading => {
-                    return Ok(Ended { error: answer.err(), ..self.settle(effect, reading, settle).await });
+                    return Ok(self.settle(effect, reading, answer.err(), settle).await);
                 }
             };
             if let Err(error) = waited {
                 let note = Reading::Open(Why::NotAsked);
-                self.settle(effect, note, settle).await;
+                self.settle(effect, note, None, settle).await;
                 return Err(error.into());
             }
             fenced = permit.fenced_again(ways);
@@ -438,12 +438,18 @@ impl<'a, O: Os> Journal<'a, O> {
 
     /// Writes down what is known of an effect now: a definite end with all that follows from it, in one transaction
     /// else that it stays open, and since when everybody is gone.
-    async fn settle(&self, effect: &Effect, reading: Reading, settle: &impl Settle) -> Ended {
+    async fn settle(
+        &self,
+        effect: &Effect,
+        reading: Reading,
+        error: Option<CallError>,
+        settle: &impl Settle,
+    ) -> Ended {
         let (warrant, outcome) = match reading {
             Reading::Done(warrant, result) => (warrant, Outcome::Done(result)),
             Reading::Undone(warrant) => (warrant, Outcome::Undone),
-            Reading::AskAgain(rest) => return self.leave(effect, Why::NoneTooEarly(rest)).await,
-            Reading::Open(why) => return self.leave(effect, why).await,
+            Reading::AskAgain(rest) => return self.leave(effect, Why::NoneTooEarly(rest), error).await,
+            Reading::Open(why) => return self.leave(effect, why, error).await,
         };
         let closed: Result<(), StoreError> = self
             .store
@@ -452,15 +458,15 @@ impl<'a, O: Os> Journal<'a, O> {
                 settle(tx, effect, &outcome)
             })
             .await;
-        Ended { outcome, error: None, unkept: closed.err() }
+        Ended { outcome, error, unkept: closed.err() }
     }
 
-    async fn leave(&self, effect: &Effect, why: Why) -> Ended {
+    async fn leave(&self, effect: &Effect, why: Why, error: Option<CallError>) -> Ended {
         let os = self.invocation.os();
         // The process that may have it must be gone before its time on the way begins to count.
         self.invocation.stop(effect.plugin.as_str()).await;
         let quiet = Moment::now(os);
-        let note = why.to_string();
+        let note = failure::note(&why, error.as_ref());
         let left: Result<(), StoreError> = self
             .store
             .write(|tx| {
@@ -470,7 +476,7 @@ impl<'a, O: Os> Journal<'a, O> {
             .await;
         // Whoever comes next finds this process gone, and can tell as much.
         let _ = left;
-        Ended::open(why, None)
+        Ended { outcome: Outcome::Open(why), error, unkept: None }
     }
 }
 
@@ -478,6 +484,18 @@ enum Claimed {
     Gone,
     Refused(Box<Effect>, Refusal),
     Mine(Box<Effect>, Box<Plugin>),
+}
+
+/// Refuses to send to a plugin that is registered otherwise by now, or not at all: the intent would name another one than
+/// the process that is about to receive it.
+fn same_plugin(tx: Tx<'_>, started: &Plugin) -> Result<(), Failure> {
+    let name: PluginName = started.name.parse()?;
+    let Some(now) = plugins::find(tx, name.as_str())? else { return Err(name.unknown(&plugins::names(tx)?)) };
+    if now.argv == started.argv && now.declaration == started.declaration {
+        return Ok(());
+    }
+    let what = format!("plugin {name} was registered anew while this ran; nothing was sent; run it again");
+    Err(Failure::new(Kind::LoadRefused, what).or_else([format!("mu plugin show {name}")]))
 }
 
 /// How the plugin is started for an effect that it was sent before.

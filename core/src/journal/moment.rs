@@ -33,13 +33,12 @@ impl Moment {
         }
     }
 
-    /// The least that must have passed from `self` to `now`.
-    pub fn passed_at_least(&self, now: &Moment) -> Duration {
-        match self.passed(now) {
-            Some(Passed::Exactly(span)) => span,
-            Some(Passed::About(span)) => span.saturating_sub(MARGIN),
-            None => Duration::ZERO,
-        }
+    /// How much longer it takes until `span` has certainly passed since `self`; `None` when the clocks do not tell.
+    pub fn rest_of(&self, span: Duration, now: &Moment) -> Option<Duration> {
+        Some(match self.passed(now)? {
+            Passed::Exactly(passed) => span.saturating_sub(passed),
+            Passed::About(passed) => span.saturating_add(MARGIN).saturating_sub(passed),
+        })
     }
 
     /// `None` when a clock ran backwards.
@@ -94,19 +93,21 @@ mod tests {
     #[test]
     fn within_one_start_of_the_machine_its_own_clock_counts() {
         let (from, to) = (at("a", 10 * S, 1_000_000), at("a", 70 * S, 9_000_000));
-        assert_eq!((from.passed_at_most(&to), from.passed_at_least(&to)), (Some(60 * S), 60 * S));
+        assert_eq!(from.passed_at_most(&to), Some(60 * S));
+        assert_eq!(from.rest_of(90 * S, &to), Some(30 * S));
+        assert_eq!(from.rest_of(60 * S, &to), Some(Duration::ZERO));
     }
 
     ///
     #[test]
     fn from_one_start_to_another_the_wall_clock_counts_with_a_margin_to_the_unsafe_side() {
         let (from, to) = (at("a", 10 * S, 0), at("b", 1 * S, 3_600_000));
-        assert_eq!((from.passed_at_most(&to), from.passed_at_least(&to)), (Some(4200 * S), 3000 * S));
-        let soon = at("b", 1 * S, 5_000);
-        assert_eq!(
-            (from.passed_at_most(&soon), from.passed_at_least(&soon)),
-            (Some(605 * S), Duration::ZERO)
-        );
+        assert_eq!(from.passed_at_most(&to), Some(4200 * S));
+        assert_eq!(from.rest_of(3000 * S, &to), Some(Duration::ZERO));
+        assert_eq!(from.rest_of(3001 * S, &to), Some(S));
+        let soon = at("b", S, 5_000);
+        assert_eq!(from.passed_at_most(&soon), Some(605 * S));
+        assert_eq!(from.rest_of(3 * S, &soon), Some(598 * S), "the margin is to be waited for as well");
     }
 
     ///
@@ -114,11 +115,7 @@ mod tests {
     fn a_wall_clock_that_ran_backwards_tells_nothing() {
         let from = at("a", 10 * S, 1_000_000);
         for to in [at("a", 70 * S, 999_999), at("b", 70 * S, 999_999), at("a", 9 * S, 2_000_000)] {
-            assert_eq!(
-                (from.passed_at_most(&to), from.passed_at_least(&to)),
-                (None, Duration::ZERO),
-                "{to:?}"
-            );
+            assert_eq!((from.passed_at_most(&to), from.rest_of(S, &to)), (None, None), "{to:?}");
         }
         let window = Window::new(from.clone(), 1_000_000 * S);
         assert!(!window.is_open(&at("a", 11 * S, 999_999)) && window.is_open(&at("a", 11 * S, 1_000_000)));

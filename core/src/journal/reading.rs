@@ -116,6 +116,8 @@ pub enum Why {
     NoneIsNoProof,
     /// Nothing was found, and it may still be on its way for so long.
     NoneTooEarly(Duration),
+    /// Nothing was found, and how long ago it was sent is not known: a clock ran backwards.
+    NoneInDisorder,
     /// Nothing was found, which does not count for this kind (EFF-14).
     NoneDoesNotCount,
     /// The agent does not have it yet.
@@ -139,6 +141,9 @@ impl fmt::Display for Why {
                 let seconds = rest.as_millis().div_ceil(1000);
                 write!(f, "the plugin found nothing, and it may still come for {seconds} s")
             }
+            Why::NoneInDisorder => f.write_str(
+                "the plugin found nothing, and it may still come: the wall clock is behind the time when it was sent",
+            ),
             Why::NoneDoesNotCount => {
                 f.write_str("the plugin found nothing, which is no proof for a kind whose handle is a file")
             }
@@ -152,9 +157,10 @@ impl fmt::Display for Why {
 pub fn read(asked: Asked<'_>, answer: &Result<AnyResult, CallError>) -> Reading {
     match (asked.question, answer) {
         (Question::First, Err(error)) if error.is_definite() => Reading::Undone(Warrant::definite_reply()),
-        // What is not sent again says nothing about what was sent before.
+        // An error vouches that nothing happened, and a plugin that keeps nothing in mind means this very send by it: what a
+        // send before has made would be lost from sight. Of a release nothing can be lost, it names what it is about.
         (Question::Again, Err(CallError::Refused(_, ReplyError { kind, .. })))
-            if *kind != ErrorKind::UnknownOutcome =>
+            if asked.ways == Ways::Repeat && *kind != ErrorKind::UnknownOutcome =>
         {
             Reading::Undone(Warrant::definite_reply())
         }
@@ -252,11 +258,12 @@ fn looked_up(
             let Some(in_flight) = caps.in_flight_ms.map(Duration::from_millis) else {
                 return Reading::Open(Why::NoneIsNoProof);
             };
-            let passed = quiet.map_or(Duration::ZERO, |quiet| quiet.passed_at_least(at));
-            match in_flight.saturating_sub(passed) {
-                Duration::ZERO if quiet.is_some() => Reading::Undone(Warrant::definite_reply()),
-                rest if rest <= WAITED_OUT && quiet.is_some() => Reading::AskAgain(rest),
-                rest => Reading::Open(Why::NoneTooEarly(rest)),
+            let Some(quiet) = quiet else { return Reading::Open(Why::NoneTooEarly(in_flight)) };
+            match quiet.rest_of(in_flight, at) {
+                Some(Duration::ZERO) => Reading::Undone(Warrant::definite_reply()),
+                Some(rest) if rest <= WAITED_OUT => Reading::AskAgain(rest),
+                Some(rest) => Reading::Open(Why::NoneTooEarly(rest)),
+                None => Reading::Open(Why::NoneInDisorder),
             }
         }
     }

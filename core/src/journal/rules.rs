@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use mu_protocol::declaration::{Declaration, FirstTurn, HandleSource, KeyCapabilities, ReceiptKind};
+use mu_protocol::declaration::{Declaration, Dedupe, FirstTurn, HandleSource, KeyCapabilities, ReceiptKind};
 use mu_protocol::messages::method::Method;
 
 use super::moment::{Moment, Window};
@@ -75,6 +75,39 @@ impl Ways {
             _ => None,
         };
         ways.unwrap_or(Ways::None)
+    }
+
+    /// How long a repeat is recognised, and how long an effect may be on its way, in milliseconds: what an intent keeps.
+    pub fn spans(self) -> (Option<u64>, Option<u64>) {
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        match self {
+            Ways::Key { caps, .. } => (caps.dedupe.map(|dedupe| dedupe.window_ms), caps.in_flight_ms),
+            Ways::Delivery { dedupe, .. } => (dedupe.map(ms), None),
+            Ways::Repeat | Ways::None => (None, None),
+        }
+    }
+
+    /// Held to what was declared when the effect was sent as well: a key that was taken in then is recognised no longer than
+    /// was said then, and may be on its way as long as either says.
+    pub fn held_to(self, (window_ms, in_flight_ms): (Option<u64>, Option<u64>)) -> Ways {
+        let shorter = |now: u64| window_ms.map(|then| then.min(now));
+        match self {
+            Ways::Key { caps, none_counts, resends } => {
+                let dedupe = caps.dedupe.and_then(|now| shorter(now.window_ms));
+                let caps = KeyCapabilities {
+                    dedupe: dedupe.map(|window_ms| Dedupe { window_ms }),
+                    in_flight_ms: caps.in_flight_ms.map(|now| now.max(in_flight_ms.unwrap_or(0))),
+                    ..caps
+                };
+                Ways::Key { caps, none_counts, resends }
+            }
+            Ways::Delivery { receipt, dedupe } => {
+                let then = window_ms.map(Duration::from_millis);
+                let dedupe = dedupe.and_then(|now| then.map(|then| then.min(now)));
+                Ways::Delivery { receipt, dedupe }
+            }
+            Ways::Repeat | Ways::None => self,
+        }
     }
 }
 

@@ -28,7 +28,10 @@ pub(super) async fn take<O: Os>(
     let until = os.now() + budget;
     let mut pause = FIRST_PAUSE;
     loop {
-        let taken = store.write(|tx| channels::take(tx, os, &host.name, host.max_sessions));
+        let taken = store.write(|tx| {
+            host.still_there(tx)?;
+            channels::take(tx, os, &host.name, host.max_sessions).map_err(LinkError::from)
+        });
         let holders = match taken.await? {
             Taken::Yes(held) => return Ok(held),
             Taken::No(holders) => holders,

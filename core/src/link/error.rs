@@ -31,6 +31,8 @@ pub enum LinkError {
         /// The holders, one entry for each channel.
         holders: Vec<Pid>,
     },
+    /// The host has changed since it was looked up; nothing was sent.
+    Host(Box<Failure>),
     /// The call has no result.
     Call(CallError),
     /// A variable that says how long a call may take says nonsense.
@@ -65,6 +67,7 @@ impl LinkError {
                 return Failure::call(&format!("host {name}"), &plugin.name, &plugin.argv, error);
             }
             LinkError::Store(error) => return error.clone().into(),
+            LinkError::Host(failure) => return Failure::clone(failure),
             LinkError::NoTemplate => return crate::verbs::host_add::no_template(name, &host.plugin),
             LinkError::Repository(error) => return error.clone().into(),
             LinkError::ScriptTooLong { .. } => Kind::TooLong,
@@ -95,6 +98,7 @@ impl fmt::Display for LinkError {
                      give the host more with --max-sessions"
                 )
             }
+            LinkError::Host(failure) => f.write_str(&failure.message),
             LinkError::Call(error) => error.fmt(f),
             LinkError::Variable(error) => error.fmt(f),
             LinkError::Store(error) => error.fmt(f),

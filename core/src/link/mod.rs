@@ -214,6 +214,7 @@ impl<'a, O: Os> Link<'a, O> {
         work: impl Future<Output = Result<T, LinkError>>,
     ) -> Result<T, LinkError> {
         if self.declared.slots != Slots::Mu {
+            self.store.read(|tx| Ok(self.host.still_there(tx))).await??;
             return work.await;
         }
         let held = channel::take(self.invocation, self.store, &self.host, budget).await?;

@@ -2,7 +2,10 @@
 
 use mu_protocol::messages::target::HostRef;
 
-use crate::store::hosts::Host;
+use crate::link::LinkError;
+use crate::provider;
+use crate::store::Tx;
+use crate::store::hosts::{self, Host};
 use crate::store::profiles::Profile;
 use crate::verbs::name::{HostName, PluginName};
 
@@ -24,20 +27,41 @@ pub(super) struct Site {
     pub(super) max_sessions: u32,
     /// What goes into every target (HOST-03).
     pub(super) target: HostRef,
+    /// The record of one that was acquired.
+    record: Option<Host>,
+}
+
+impl Site {
+    /// Refuses a host that has changed since it was looked up: another mu may be about to release it, or has.
+    pub(super) fn still_there(&self, tx: Tx<'_>) -> Result<(), LinkError> {
+        let Some(record) = &self.record else { return Ok(()) };
+        let refusal = match hosts::again(tx, record)? {
+            Some(now) if now.state == record.state => return Ok(()),
+            Some(now) => provider::usable(&now).err(),
+            None => None,
+        };
+        Err(LinkError::Host(Box::new(refusal.unwrap_or_else(|| provider::another(record)))))
+    }
 }
 
 impl From<Profile> for Site {
     fn from(profile: Profile) -> Site {
         let Profile { name, plugin, fetch_template, repo, max_sessions, .. } = profile;
         let target = HostRef { name: name.wire(), handle: None, instance: None };
-        Site { name, plugin, fetch_template, repo, max_sessions, target }
+        Site { name, plugin, fetch_template, repo, max_sessions, target, record: None }
     }
 }
 
 impl From<Host> for Site {
     fn from(host: Host) -> Site {
-        let target = host.target();
-        let Host { name, plugin, .. } = host;
-        Site { name, plugin, fetch_template: None, repo: None, max_sessions: SESSIONS, target }
+        Site {
+            name: host.name.clone(),
+            plugin: host.plugin.clone(),
+            fetch_template: None,
+            repo: None,
+            max_sessions: SESSIONS,
+            target: host.target(),
+            record: Some(host),
+        }
     }
 }

@@ -35,7 +35,7 @@ pub enum Answer {
 pub enum NotSent {
     /// The verb gave it up.
     Cancelled,
-    /// Its deadline passed while earlier lines kept the pipe full.
+    /// Its deadline passed while earlier lines kept the pipe full, or while its intent was made durable.
     Overdue,
     /// The time was over in which the plugin recognises a repeat.
     WindowOver,

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use mu_protocol::declaration::Declaration;
 use mu_protocol::messages::method::Method;
 use mu_protocol::messages::values::{EpochMillis, Handle, Instance, Key};
 use rusqlite::params;
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::output::Row;
 use crate::journal::moment::Moment;
 use crate::journal::proof::{Parties, ProvenDead, Warrant};
+use crate::journal::rules::Ways;
 use crate::os::{BootTime, EpochMs, Pid, ProcessId};
 use crate::store::{Named, StoreError, Tx};
 use crate::verbs::name::{HostName, PluginName};
@@ -39,6 +41,10 @@ pub struct Effect {
     pub begun: Moment,
     /// Since when all who had to do with it are known to be gone (A-42).
     pub quiet: Option<Moment>,
+    /// How long, in milliseconds, its plugin declared to recognise a repeat when it was sent.
+    pub window_ms: Option<u64>,
+    /// How long, in milliseconds, its plugin declared that it may be on its way when it was sent.
+    pub in_flight_ms: Option<u64>,
     /// A later delivery to the same agent was written (A-47).
     pub superseded: bool,
     /// What is known of it, in one line.
@@ -72,6 +78,11 @@ impl Effect {
         Parties { writer: self.writer.clone(), resolver: self.resolver.clone(), groups }
     }
 
+    /// What its plugin's declaration offers for it now, held to what it declared when it was sent.
+    pub fn ways(&self, declared: &Declaration) -> Ways {
+        Ways::of(self.method, declared).held_to((self.window_ms, self.in_flight_ms))
+    }
+
     /// All columns but the parameters' text, under their names (OUT-08).
     pub fn row(&self) -> Row {
         let time = |moment: &Moment| json!(moment.wall.0);
@@ -99,7 +110,7 @@ fn digest(text: &str) -> String {
 
 const COLUMNS: &str = "key, method, plugin, instance, host, params, params_sha256, writer_pid, writer_started, writer_boot,
     resolver_pid, resolver_started, resolver_boot, begun_at, begun_boot, begun_boottime_ms, quiet_at, quiet_boot,
-    quiet_boottime_ms, superseded, note";
+    quiet_boottime_ms, window_ms, in_flight_ms, superseded, note";
 
 fn process(row: &rusqlite::Row<'_>, prefix: &str) -> rusqlite::Result<Option<ProcessId>> {
     let column = |name: &str| format!("{prefix}{name}");
@@ -123,6 +134,8 @@ fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Resul
     let (sent, sha256): (String, String) = (row.get("params")?, row.get("params_sha256")?);
     let (writer, resolver) = (process(row, "writer_")?, process(row, "resolver_")?);
     let (begun, quiet) = (moment(row, "begun_")?, moment(row, "quiet_")?);
+    let span = |column: &str| row.get::<_, Option<i64>>(column).map(|span| span.map(i64::cast_unsigned));
+    let (window_ms, in_flight_ms) = (span("window_ms")?, span("in_flight_ms")?);
     let (superseded, note) = (row.get("superseded")?, row.get("note")?);
     let effect = || {
         let bad = |column| tx.bad_row("effects", &key, column);
@@ -142,6 +155,8 @@ fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Resul
             resolver,
             begun: begun.ok_or_else(|| bad("begun_at"))?,
             quiet,
+            window_ms,
+            in_flight_ms,
             superseded,
             note,
             sends: Vec::new(),
@@ -216,8 +231,8 @@ pub fn of_host(tx: Tx<'_>, host: &HostName) -> Result<Option<Effect>, StoreError
 /// What SQLite reports.
 pub fn open(tx: Tx<'_>, effect: &Effect) -> Result<(), StoreError> {
     let sql = "INSERT INTO effects (key, method, plugin, instance, host, params, params_sha256, writer_pid, writer_started,
-            writer_boot, begun_at, begun_boot, begun_boottime_ms)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+            writer_boot, begun_at, begun_boot, begun_boottime_ms, window_ms, in_flight_ms)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     let Effect { writer, begun, .. } = effect;
     let row = params![
         effect.key.as_str(),
@@ -234,6 +249,8 @@ pub fn open(tx: Tx<'_>, effect: &Effect) -> Result<(), StoreError> {
         begun.boot.boot,
         // Down: no more of a window may seem to be left than is (A-77).
         floor_ms(begun.boot.since),
+        effect.window_ms.map(u64::cast_signed),
+        effect.in_flight_ms.map(u64::cast_signed),
     ];
     tx.sql(tx.db.execute(sql, row))?;
     effect.sends.iter().try_for_each(|sent| add_send(tx, &effect.key, sent))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mu_protocol::messages::host::{Acquired, HostState};
 use mu_protocol::messages::target::HostRef;
-use mu_protocol::messages::values::{Count, EpochMillis, Handle, Instance, Millis};
+use mu_protocol::messages::values::{Count, EpochMillis, Handle, Instance, Key, Millis};
 use mu_protocol::objects::Patch;
 use rusqlite::{OptionalExtension, params};
 use serde_json::json;
@@ -26,6 +26,8 @@ pub struct Host {
     pub plugin: PluginName,
     /// The instance of the provider that it belongs to; no other is ever asked about it (EFF-24).
     pub instance: Instance,
+    /// The key of its acquire, which tells it from any other host that has had the name.
+    pub key: Key,
     /// Where it stands.
     pub state: State,
     /// What it was acquired with.
@@ -124,6 +126,7 @@ impl Host {
             ("name", json!(self.name.as_str())),
             ("plugin", json!(self.plugin.as_str())),
             ("instance", json!(self.instance.as_str())),
+            ("key", json!(self.key)),
             ("state", json!(self.state.word())),
             ("handle", json!(self.state.handle())),
             ("params", json!(self.params)),
@@ -136,12 +139,12 @@ impl Host {
     }
 }
 
-const COLUMNS: &str =
-    "name, plugin, instance, state, handle, params, deadline_at, idle_reclaim_ms, max_jobs, reason, since";
+const COLUMNS: &str = "name, plugin, instance, key, state, handle, params, deadline_at, idle_reclaim_ms, max_jobs, reason, since";
 
 fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Result<Host, StoreError>)> {
     let name: String = row.get("name")?;
     let (plugin, instance): (String, String) = (row.get("plugin")?, row.get("instance")?);
+    let key: String = row.get("key")?;
     let (word, handle): (String, Option<String>) = (row.get("state")?, row.get("handle")?);
     let (sent, reason): (String, Option<String>) = (row.get("params")?, row.get("reason")?);
     let number =
@@ -162,6 +165,7 @@ fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Resul
             name: name.parse().map_err(|_| bad("name"))?,
             plugin: plugin.parse().map_err(|_| bad("plugin"))?,
             instance: Instance::new(instance).map_err(|_| bad("instance"))?,
+            key: Key::new(key).map_err(|_| bad("key"))?,
             state,
             params: serde_json::from_str(&sent).map_err(|_| bad("params"))?,
             facts: Facts {
@@ -195,6 +199,14 @@ pub fn find(tx: Tx<'_>, name: &HostName) -> Result<Option<Host>, StoreError> {
     row.map(|(_, host)| host).transpose()
 }
 
+/// The host that `asked` was read as, as it is now; `None` when it is gone, whoever has its name by then.
+///
+/// # Errors
+/// As [`find`].
+pub fn again(tx: Tx<'_>, asked: &Host) -> Result<Option<Host>, StoreError> {
+    Ok(find(tx, &asked.name)?.filter(|now| now.key == asked.key))
+}
+
 /// The names of all hosts, those of profiles among them, in order.
 ///
 /// # Errors
@@ -211,9 +223,10 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// What SQLite reports.
 pub fn put(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
     let sql = format!(
-        "INSERT INTO hosts ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        "INSERT INTO hosts ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         ON CONFLICT (name) DO UPDATE SET
-            plugin = excluded.plugin, instance = excluded.instance, state = excluded.state, handle = excluded.handle,
+            plugin = excluded.plugin, instance = excluded.instance, key = excluded.key, state = excluded.state,
+            handle = excluded.handle,
             params = excluded.params, deadline_at = excluded.deadline_at,
             idle_reclaim_ms = excluded.idle_reclaim_ms, max_jobs = excluded.max_jobs, reason = excluded.reason,
             since = excluded.since"
@@ -227,6 +240,7 @@ pub fn put(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
         host.name.as_str(),
         host.plugin.as_str(),
         host.instance.as_str(),
+        host.key.as_str(),
         host.state.word(),
         host.state.handle().map(Handle::as_str),
         json!(host.params).to_string(),

@@ -59,6 +59,7 @@ const STEPS: &[&str] = &[
                                        AND NOT name GLOB '*[^a-z0-9_-]*'),
         plugin          TEXT    NOT NULL REFERENCES plugins (name),
         instance        TEXT    NOT NULL CHECK (length(instance) BETWEEN 1 AND 128),
+        key             TEXT    NOT NULL UNIQUE CHECK (length(key) > 0),
         state           TEXT    NOT NULL CHECK (state IN ('acquiring', 'ready', 'releasing', 'lost')),
         handle          TEXT    CHECK (length(handle) > 0),
         params          TEXT    NOT NULL CHECK (json_type(params) = 'object'),
@@ -97,6 +98,8 @@ const STEPS: &[&str] = &[
         quiet_at          INTEGER,
         quiet_boot        TEXT    CHECK (length(quiet_boot) > 0),
         quiet_boottime_ms INTEGER CHECK (quiet_boottime_ms >= 0),
+        window_ms         INTEGER CHECK (window_ms >= 0),
+        in_flight_ms      INTEGER CHECK (in_flight_ms >= 0),
         superseded        INTEGER NOT NULL DEFAULT 0 CHECK (superseded IN (0, 1)),
         note              TEXT,
         CHECK ((resolver_pid IS NULL) = (resolver_started IS NULL) AND (resolver_pid IS NULL) = (resolver_boot IS NULL)),
@@ -142,12 +145,16 @@ pub const KNOWN: i64 = STEPS.len() as i64;
 pub fn run(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let tx = Tx { db, path };
     let version = check(tx)?;
-    // FULL loses a commit with the power in a file that could not be switched to write-ahead logging: its journal is removed,
-    // and that it was is not made durable.
+    // EXTRA is FULL for a database with a log to write ahead. Without one it makes the end of a commit durable too, which is
+    // the removal of a file.
     tx.sql(db.execute_batch("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON;"))?;
-    if version < KNOWN {
-        // Outside of a transaction, or SQLite ignores it. Memory has no log to write ahead.
+    let mode = || tx.sql(db.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0)));
+    if !["wal", "memory"].contains(&mode()?.as_str()) {
+        // Outside of a transaction, or SQLite ignores it. Where it cannot be now (a full disk, another reader), SQLite goes on
+        // without a log and says so by no error; the next run tries again.
         tx.sql(db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))?;
+    }
+    if version < KNOWN {
         tx.sql(db.execute_batch("BEGIN IMMEDIATE"))?;
         let migrated = migrate(tx);
         let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };

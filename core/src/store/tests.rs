@@ -51,9 +51,20 @@ fn each_connection_is_durable_and_checks_references() {
         let store = open(&os, Missing::Create).await;
         let number =
             |tx: Tx<'_>, name| tx.sql(tx.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)));
-        assert_eq!(store.read(|tx| number(tx, "synchronous")).await, Ok(3));
+        assert_eq!(store.read(|tx| number(tx, "synchronous")).await, Ok(3), "EXTRA");
         assert_eq!(store.read(|tx| number(tx, "foreign_keys")).await, Ok(1));
     });
+}
+
+/// EFF-02: a log that could not be set up when the database was made is set up by the next run.
+#[test]
+fn a_database_without_a_log_gets_one() {
+    let os = FakeOs::new();
+    try_open(&os, Missing::Create).unwrap();
+    os.connection().pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(())).unwrap();
+    assert_eq!(pragma(&os, "journal_mode"), "delete");
+    try_open(&os, Missing::Empty).unwrap();
+    assert_eq!(pragma(&os, "journal_mode"), "wal");
 }
 
 #[test]

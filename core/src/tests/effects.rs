@@ -43,9 +43,11 @@ fn an_acquire_that_is_answered_leaves_a_ready_host_and_no_intent() {
     let row = json!({"name": "box", "plugin": "cloud", "instance": "here", "state": "ready", "handle": "i-1",
         "params": {"size": "large", "eq": "a=b"}, "deadline_at": 5_000_000, "idle_reclaim_ms": null, "max_jobs": 2,
         "reason": null, "since": 1_000_000});
+    let request = &cloud.requests()[0];
+    let mut row = row;
+    row["key"] = request["params"]["key"].clone();
     assert_eq!(ran.json()["data"], row);
     assert_eq!(cloud.count("effects"), 0);
-    let request = &cloud.requests()[0];
     assert_eq!(request["params"]["params"], json!({"size": "large", "eq": "a=b"}));
     assert_eq!(request["params"]["target"], json!({"host": {"name": "box"}}));
     let mut shown = row;

@@ -6,13 +6,14 @@ use serde_json::json;
 
 use crate::cli::failure::{Failure, Kind};
 use crate::cli::output::{Data, Output, Row};
+use crate::deadlines;
 use crate::invocation::Invocation;
 use crate::journal::failure::{self, Concern};
 use crate::journal::proof::ProvenDead;
 use crate::journal::{Ended, Journal, Outcome, Refusal, Resolution, rows};
 use crate::os::{EpochMs, Os};
 use crate::store::effects::{self, Effect, Verdict};
-use crate::store::hosts::{self, Host, State};
+use crate::store::hosts::{self, Facts};
 use crate::store::{Missing, Store, Tx, plugins};
 use crate::verbs::effect_show::unknown;
 
@@ -37,6 +38,7 @@ pub async fn run<O: Os>(
 async fn by_rule<O: Os>(invocation: &Invocation<O>, store: &Store<O>, key: &str) -> Result<Output, Failure> {
     let os = invocation.os();
     let Some(effect) = store.read(|tx| effects::find(tx, key)).await? else { return Err(unknown(key)) };
+    deadlines::check(os.env())?;
     let journal = Journal::new(invocation, store);
     let settle =
         |tx: Tx<'_>, effect: &Effect, outcome: &Outcome| rows::follow(tx, effect, outcome, os.wall());
@@ -111,10 +113,7 @@ fn done(tx: Tx<'_>, effect: &Effect, handle: Option<&Handle>, now: EpochMs) -> R
             "an acquire that took place has made a host: say with --handle what its plugin calls it",
         )),
         (Method::HostAcquire, Some(handle)) => {
-            if let Some(host) = hosts::find(tx, &effect.host)? {
-                hosts::put(tx, &Host { state: State::Ready(handle.clone()), since: now, ..host })?;
-            }
-            Ok(())
+            Ok(rows::made(tx, effect, handle.clone(), Facts::default(), now)?)
         }
         (_, Some(_)) => Err(usage("--handle is for an acquire: this effect makes no host")),
         (Method::HostRelease, None) => Ok(hosts::remove(tx, &effect.host)?),

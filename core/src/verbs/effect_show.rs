@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::failure::{Failure, Kind};
 use crate::cli::output::{Data, Output};
+use crate::cli::text::quote;
 use crate::invocation::Invocation;
 use crate::journal::outlook;
 use crate::os::Os;
@@ -30,6 +31,7 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, key: &str, full: bool) -> Re
 
 /// A key that no open effect has.
 pub(crate) fn unknown(key: &str) -> Failure {
+    let key = quote(key);
     let what = format!("no open effect has the key {key}: one that has its answer is no longer kept");
     Failure::new(Kind::UnknownEffect, what).or_else(["mu effect list"])
 }

@@ -1,5 +1,7 @@
 //! `mu host acquire <host> --provider <plugin>`: has a plugin make a host (HOST).
 
+use std::cell::Cell;
+
 use mu_protocol::messages::dated::undated_json;
 use mu_protocol::messages::host::AcquireParams;
 use mu_protocol::messages::method::{AnyResult, Method};
@@ -10,7 +12,7 @@ use crate::cli::output::{Data, Output};
 use crate::invocation::Invocation;
 use crate::journal::failure::{self, Concern};
 use crate::journal::{Journal, New, Outcome, rows};
-use crate::os::{EpochMs, Os};
+use crate::os::Os;
 use crate::provider::{self, Settled};
 use crate::store::effects::Effect;
 use crate::store::hosts::{self, Facts, Host, Params, State};
@@ -35,7 +37,9 @@ pub async fn run<O: Os>(
     if let Settled::Just(effect, outcome, unkept) =
         provider::settle(invocation, &store, name, Some(Method::HostAcquire)).await?
     {
-        let resolved = made(asked_for(&effect, os.wall()), &outcome);
+        let resolved = made(rows::asked_for(&effect, os.wall()), &outcome);
+        let stored = store.read(|tx| hosts::find(tx, name)).await?.filter(|host| host.key == effect.key);
+        let resolved = resolved.map(|host| stored.unwrap_or(host));
         match (resolved, unkept) {
             (Some(host), unkept) if host.plugin == *provider && host.params == *params => {
                 return Ok(acquired(&host, &effect, unkept));
@@ -57,28 +61,17 @@ pub async fn run<O: Os>(
     let new = New { key, method: Method::HostAcquire, host: name.clone(), params: undated_json(&call) };
     let open = |tx: Tx<'_>, effect: &Effect| {
         free(tx, name)?;
-        hosts::put(tx, &asked_for(effect, os.wall())).map_err(Failure::from)
+        hosts::put(tx, &rows::asked_for(effect, os.wall())).map_err(Failure::from)
     };
-    let settle =
-        |tx: Tx<'_>, effect: &Effect, outcome: &Outcome| rows::follow(tx, effect, outcome, os.wall());
+    let since = Cell::new(os.wall());
+    let settle = |tx: Tx<'_>, effect: &Effect, outcome: &Outcome| {
+        since.set(os.wall());
+        rows::follow(tx, effect, outcome, since.get())
+    };
     let (effect, ended) = journal.perform(&new, &plugin, &start, open, settle).await?;
-    match made(asked_for(&effect, os.wall()), &ended.outcome) {
+    match made(rows::asked_for(&effect, since.get()), &ended.outcome) {
         Some(host) => Ok(acquired(&host, &effect, ended.unkept)),
         None => Err(failure::ended(&effect, &plugin, &ended, Concern::Own)),
-    }
-}
-
-/// The host that an acquire is about, before it has an answer.
-fn asked_for(effect: &Effect, now: EpochMs) -> Host {
-    let params = mu_protocol::objects::from_json(&effect.params).ok();
-    Host {
-        name: effect.host.clone(),
-        plugin: effect.plugin.clone(),
-        instance: effect.instance.clone(),
-        state: State::Acquiring,
-        params: params.map_or_else(Params::new, |acquire: AcquireParams| acquire.params),
-        facts: Facts::default(),
-        since: now,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `mu host check <host>…`: checks hosts side by side, each step by step. It changes nothing here.
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use mu_protocol::messages::checks::StepOk;
 use mu_protocol::messages::values::Name;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::cli::text::{command, escape};
 use crate::invocation::Invocation;
 use crate::link::{Link, Report, Shown};
 use crate::os::Os;
-use crate::store::{Missing, Store};
+use crate::store::{Missing, Store, hosts};
 use crate::verbs::name::HostName;
 
 /// Checks the hosts. A list of rows `{host, step, ok, detail}` when all are sound; `ok` is true, null for a step that was
@@ -27,8 +27,20 @@ pub async fn run<O: Os>(
     full: bool,
 ) -> Result<Output, Failure> {
     let store = Store::open(invocation, Missing::Empty).await?;
-    let links = try_join_all(names.iter().map(|name| Link::open(invocation, &store, name))).await?;
-    let reports = join_all(links.iter().map(|link| link.check(agent))).await;
+    let known = store.read(hosts::names).await?;
+    if let Some(name) = names.iter().find(|name| !known.iter().any(|known| known == name.as_str())) {
+        return Err(name.unknown(&known));
+    }
+    // One after the other: an effect that is open on a host is resolved first, which may stop a plugin that others use.
+    let mut links = Vec::new();
+    for name in names {
+        links.push(Link::open(invocation, &store, name).await);
+    }
+    let check = async |link: &Result<Link<'_, O>, Failure>| match link {
+        Ok(link) => link.check(agent).await,
+        Err(failure) => Report { steps: Vec::new(), failure: Some(failure.clone()) },
+    };
+    let reports = join_all(links.iter().map(check)).await;
     let results: Vec<_> = names.iter().zip(reports).collect();
     match first_failure(&results, agent) {
         Some(failure) => Err(failure),

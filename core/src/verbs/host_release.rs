@@ -35,7 +35,7 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName) -> Result<O
     }
     let (host, plugin) = provider::known(&store, name).await?;
     if let State::Lost { .. } = host.state {
-        store.write(|tx| hosts::remove(tx, name)).await?;
+        store.write(|tx| forget(tx, &host)).await?;
         return Ok(released(&host, None, None));
     }
     provider::usable(&host)?;
@@ -55,15 +55,19 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName) -> Result<O
     }
 }
 
+/// Removes the record of a lost host, unless its name means another one by now.
+fn forget(tx: Tx<'_>, asked: &Host) -> Result<(), Failure> {
+    match hosts::again(tx, asked)? {
+        Some(Host { state: State::Lost { .. }, .. }) => Ok(hosts::remove(tx, &asked.name)?),
+        _ => Err(provider::another(asked)),
+    }
+}
+
 /// Makes the host one that is being released, unless it has changed since, or somebody uses it.
 fn release<O: Os>(tx: Tx<'_>, os: &O, asked: &Host) -> Result<(), Failure> {
     let name = &asked.name;
-    let Some(now) = hosts::find(tx, name)? else { return Err(name.unknown(&hosts::names(tx)?)) };
+    let Some(now) = hosts::again(tx, asked)? else { return Err(provider::another(asked)) };
     let State::Ready(handle) = &now.state else { return provider::usable(&now) };
-    if now.state != asked.state || now.instance != asked.instance {
-        let what = format!("host {name} is another one by now: {handle}; look again");
-        return Err(Failure::new(Kind::HostNotReady, what).or_else([format!("mu host show {name}")]));
-    }
     let holders = channels::reclaim(tx, os, name)?;
     if !holders.is_empty() {
         let pids: Vec<String> = holders.iter().map(|pid| format!("process {pid}")).collect();

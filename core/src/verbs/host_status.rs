@@ -1,5 +1,7 @@
 //! `mu host status <host>`: asks the provider of a host about it, and keeps what it says (HOST-07, HOST-09 to HOST-16).
 
+use std::time::Duration;
+
 use mu_protocol::messages::host::{HostState, StatusParams};
 use mu_protocol::messages::method::{Call, Method};
 use mu_protocol::messages::target::HostTarget;
@@ -23,6 +25,7 @@ use crate::verbs::name::HostName;
 /// plugin failed (exit 5); the plugin cannot tell, or answers for another handle (exit 1): then nothing changes (HOST-16).
 pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName, full: bool) -> Result<Output, Failure> {
     let os = invocation.os();
+    let margin = deadlines::host_margin(os.env())?;
     let store = Store::open(invocation, Missing::Empty).await?;
     let settled = provider::settle(invocation, &store, name, None).await;
     let (host, plugin) = provider::known(&store, name).await?;
@@ -44,15 +47,19 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName, full: bool)
         HostState::Up { ref handle, .. } if host.state.handle() != Some(handle) => Err(other(&host, handle)),
         HostState::Up { .. } => {
             settled?;
-            let now = store.write(|tx| patch(tx, &host, state)).await?;
-            let notes = drains(os, &now).into_iter().collect();
+            let Some(now) = store.write(|tx| patch(tx, &host, state)).await? else {
+                return Err(provider::another(&host));
+            };
+            let notes = drains(os, &now, margin).into_iter().collect();
             let uncut = (!full).then(|| format!("mu host status {name} --full"));
             Ok(Output { notes, uncut, ..Output::new(Data::Row(now.row())) })
         }
         HostState::Gone { reason } => {
             let reason = reason.as_str();
-            store.write(|tx| lose(tx, os, &host, reason)).await?;
-            Err(provider::lost(&host, reason))
+            Err(match store.write(|tx| lose(tx, os, &host, reason)).await? {
+                true => provider::lost(&host, reason),
+                false => provider::another(&host),
+            })
         }
         HostState::NeedsHuman { remedy } => {
             let what = format!("host {name} needs a person: {remedy}");
@@ -77,36 +84,36 @@ fn other(host: &Host, handle: &Handle) -> Failure {
     Failure::new(Kind::OutcomeUnknown, what).or_else([format!("mu host show {}", host.name)])
 }
 
-/// Patches the facts of the host, unless it is another one by now.
-fn patch(tx: Tx<'_>, asked: &Host, state: HostState) -> Result<Host, StoreError> {
-    let Some(now) = hosts::find(tx, &asked.name)?.filter(|now| now.state == asked.state) else {
-        return Ok(asked.clone());
-    };
+/// Patches the facts of the host; `None` when it is another one by now, or no longer ready.
+fn patch(tx: Tx<'_>, asked: &Host, state: HostState) -> Result<Option<Host>, StoreError> {
+    let Some(now) = hosts::again(tx, asked)?.filter(|now| now.state == asked.state) else { return Ok(None) };
     let facts = now.facts.patched(state);
     let now = Host { facts, ..now };
     hosts::put(tx, &now)?;
-    Ok(now)
+    Ok(Some(now))
 }
 
-/// Records the host lost, and closes a release that has no living writer (HOST-12, A-80).
-fn lose<O: Os>(tx: Tx<'_>, os: &O, asked: &Host, reason: &str) -> Result<(), StoreError> {
-    let same = |now: &Host| now.state.handle() == asked.state.handle() && now.instance == asked.instance;
-    let Some(now) = hosts::find(tx, &asked.name)?.filter(same) else { return Ok(()) };
+/// Records the host lost, and closes a release that has no living writer (HOST-12, A-80). `false`: nothing is recorded, since
+/// it is another host by now, or somebody is about to release it.
+fn lose<O: Os>(tx: Tx<'_>, os: &O, asked: &Host, reason: &str) -> Result<bool, StoreError> {
+    let Some(now) = hosts::again(tx, asked)? else { return Ok(false) };
+    if let State::Lost { .. } = now.state {
+        return Ok(true);
+    }
     if let Some(effect) = effects::of_host(tx, &asked.name)? {
         let me = os.identify(os.env().pid).expect("mu itself lives");
         match ProvenDead::look(os, &effect.parties(), &me) {
             Ok(dead) => effects::close(tx, &effect.key, Warrant::host_gone(&dead))?,
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(false),
         }
     }
-    let handle = now.state.handle().cloned().expect("it was asked about by its handle");
+    let Some(handle) = now.state.handle().cloned() else { return Ok(false) };
     let state = State::Lost { handle, reason: reason.to_owned() };
-    hosts::put(tx, &Host { state, since: os.wall(), ..now })
+    hosts::put(tx, &Host { state, since: os.wall(), ..now }).map(|()| true)
 }
 
 /// What is to be said of a host that will be taken away soon (FACT-02).
-fn drains<O: Os>(os: &O, host: &Host) -> Option<String> {
-    let margin = deadlines::host_margin(os.env()).ok()?;
+fn drains<O: Os>(os: &O, host: &Host, margin: Duration) -> Option<String> {
     let at = host.facts.deadline_at?.value();
     let now = u64::try_from(os.wall().0).unwrap_or(0);
     let left = at.saturating_sub(now);

@@ -57,18 +57,22 @@ pub fn load(
     }
     let declaration = declaration(result).map_err(LoadRefusal::off_schema)?;
     rules::check(&declaration, registration, published_digest)?;
-    let Some(recorded) = recorded else { return Ok(declaration) };
-    let Some(field) = difference::first(recorded, &declaration) else { return Ok(declaration) };
-    // Which backend it is, people can tell apart; the rest of a declaration is the plugin's own text (SEC-01).
-    let (was, is) = (&recorded.instance, &declaration.instance);
-    let differs = "differs from what `mu plugin add` recorded";
-    let reason = match (was == is, field.as_str()) {
-        (true, _) => differs.to_owned(),
-        (false, "instance") => format!("{differs}: it is {is:?} and was {was:?}"),
-        (false, _) => format!("{differs}, and so does instance: it is {is:?} and was {was:?}"),
-    };
+    if let Some(recorded) = recorded {
+        is_recorded(&declaration, recorded)?;
+    }
+    Ok(declaration)
+}
+
+/// LOAD-19 alone: whether a declaration is the one that was recorded.
+///
+/// # Errors
+/// The first member that differs.
+pub fn is_recorded(declaration: &Declaration, recorded: &Declaration) -> Result<(), LoadRefusal> {
+    let Some(field) = difference::first(recorded, declaration) else { return Ok(()) };
+    let reason = "differs from what `mu plugin add` recorded";
     let remedy = "run `mu plugin add` with the same command line to accept the new declaration";
-    let other_instance = (was != is).then(|| is.as_str().into());
+    let is = &declaration.instance;
+    let other_instance = (recorded.instance != *is).then(|| is.as_str().into());
     Err(LoadRefusal { other_instance, ..LoadRefusal::new("LOAD-19", field, reason, remedy) })
 }
 
@@ -95,7 +99,8 @@ pub struct LoadRefusal {
     /// For LOAD-02 the first line of the error's `message`, at most 400 characters, control characters removed; not part
     /// of the text of the refusal.
     pub said: Option<Box<str>>,
-    /// For LOAD-19 the instance that is declared, when it is another one than that recorded.
+    /// For LOAD-19 the instance that is declared, when it is another one than that recorded; not part of the text of
+    /// the refusal.
     pub other_instance: Option<Box<str>>,
 }
 

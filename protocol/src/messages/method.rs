@@ -55,6 +55,11 @@ macro_rules! calls {
                 }
             }
 
+            /// Whether the call only asks: it neither is an effect nor runs or moves anything on a host.
+            pub fn changes_nothing(self) -> bool {
+                !self.is_effect() && !matches!(self, Method::LinkExec | Method::LinkFetch | Method::LinkPush)
+            }
+
             /// Whether the call is journalled before it is sent (EFF-01).
             pub fn is_effect(self) -> bool {
                 match self {

@@ -57,8 +57,8 @@ impl RealBackend {
             .map_err(failed)?;
         let mut backend = RealBackend { child, dir: dir.to_owned() };
         let until = Instant::now() + PATIENCE;
-        // There is a moment in which the socket is there and nobody listens.
-        while UnixStream::connect(control_socket(dir)).is_err() {
+        // The socket is there before anybody listens at it.
+        while control(dir, &Control::Books).is_err() {
             let ended = backend.child.try_wait().map_err(failed)?;
             if ended.is_some() || Instant::now() > until {
                 return Err(Cannot(format!("{} does not come up: {ended:?}", executable.display())));

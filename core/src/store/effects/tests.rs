@@ -29,6 +29,8 @@ fn effect(key: &str, host: &str, method: Method) -> Effect {
         resolver: None,
         begun: moment(1_000, 0),
         quiet: None,
+        window_ms: Some(60_000),
+        in_flight_ms: None,
         superseded: false,
         note: None,
         sends: vec![sent(4, 70)],

@@ -9,6 +9,7 @@ fn host(name: &str, state: State) -> Host {
         name: name.parse().unwrap(),
         plugin: "box".parse().unwrap(),
         instance: Instance::new("prod-eu").unwrap(),
+        key: Key::new("k1").unwrap(),
         state,
         params: Params::from([("size".into(), "large".into())]),
         facts: Facts {
