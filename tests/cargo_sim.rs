@@ -260,6 +260,54 @@ fn a_finished_rule_that_nothing_shows_is_told() {
 }
 
 #[test]
+fn a_sweep_tells_its_points_by_sort_and_what_it_could_not_sweep() {
+    let idle = "title = 't'\nrules = ['A-10']\n[[steps]]\ndb = 'missing'\n";
+    let (_dir, path) = folder(&[("a.toml", SOUND), ("idle.toml", idle)]);
+    let (exit, out, err) = run(&["--scenarios", &path, "sweep", "all"]);
+    assert_eq!(exit, 0, "{out}{err}");
+    assert!(
+        out.contains("\nscenarios              1\n") && out.contains("\n  mu is killed         "),
+        "{out}"
+    );
+    assert!(
+        out.contains("idle.toml: no step runs mu\n") && out.contains("\nfindings               0\n"),
+        "{out}"
+    );
+    let all = ["sweep", "all", "--also-plugin", "--power", "--disk-errors", "--json"];
+    let (exit, report) = json(&[&["--scenarios", path.as_str()], &all[..]].concat());
+    assert_eq!((exit, &report["ok"]), (0, &Value::Bool(true)), "{report}");
+    let sorts = report["points_by_sort"].as_object().unwrap();
+    assert_eq!(sorts.keys().collect::<Vec<_>>(), ["disk-errors", "mu", "plugin", "power"]);
+    let sum: u64 = sorts.values().map(|count| count.as_u64().unwrap()).sum();
+    assert!(sorts.values().all(|count| *count != 0) && report["points"] == sum, "{report}");
+    assert_eq!(report["not_swept"][0]["reason"], "no step runs mu");
+}
+
+#[test]
+fn a_sample_of_a_sweep_is_chosen_by_a_text() {
+    let (_dir, path) = folder(&[("a.toml", SOUND)]);
+    let sample =
+        |by: &str| json(&["--scenarios", &path, "sweep", "a", "--sample", "7", "--by", by, "--json"]);
+    let [(exit, one), (_, again), (_, other)] = [sample("x"), sample("x"), sample("y")];
+    assert_eq!((exit, &one["points"]), (0, &Value::from(7)));
+    assert_eq!(one["events"], again["events"]);
+    assert_ne!(one["events"], other["events"]);
+    assert!(refused(&["sweep", "all", "--sample", "7"]).contains("--by"));
+    assert!(refused(&["sweep"]).contains("FILE|all"));
+}
+
+#[test]
+fn a_scenario_that_does_not_hold_by_itself_is_a_finding_of_its_sweep() {
+    let (_dir, path) = folder(&[("wrong.toml", WRONG)]);
+    let (exit, out, _) = run(&["--scenarios", &path, "sweep", "all", "--sample", "3", "--by", "x"]);
+    assert_eq!(exit, 1, "{out}");
+    assert!(
+        out.contains("as it is, it does not hold: step 1: it ended with status 0, not status 4"),
+        "{out}"
+    );
+}
+
+#[test]
 fn bugs_that_do_not_exist_are_refused() {
     assert!(refused(&["score", "1", "9999"]).contains("sim/planted.toml: there is no bug 9999"));
     assert!(refused(&["score", "--pick", "5"]).contains("--by"));
@@ -271,7 +319,7 @@ fn help_names_every_verb_with_an_example() {
     let (exit, out, _) = run(&["--help"]);
     assert_eq!(exit, 0);
     assert_examples_exist(&out);
-    for verb in ["run", "seeds", "replay", "determinism", "rules", "score"] {
+    for verb in ["run", "seeds", "sweep", "replay", "determinism", "rules", "score"] {
         assert!(out.contains(&format!("  {verb} ")), "{out}");
         let (exit, help, _) = run(&[verb, "--help"]);
         assert_eq!(exit, 0);

@@ -46,6 +46,8 @@ pub(crate) struct Sample {
 struct Plan {
     items: Vec<Item>,
     points: BTreeMap<Sort, u64>,
+    /// Of how many they were chosen.
+    all: u64,
     /// Left out because the point before is the same world.
     same: u64,
     swept: u64,
@@ -72,6 +74,7 @@ pub(crate) fn run(place: &Place, asked: &Asked, jobs: usize, json: bool) -> Resu
     for (item, scenario) in files::scenarios(place, &asked.files)? {
         plan.learn(&item, &scenario, asked, &mut all, &mut sum);
     }
+    plan.all = all.len() as u64;
     if let Some(sample) = &asked.sample {
         sample.choose(&mut all);
     }
@@ -131,10 +134,14 @@ impl Plan {
             Ok(outcome) => outcome,
             Err(Cannot(reason)) => return self.unswept.push((item.name(), reason)),
         };
-        if let Some(first) = outcome.found.into_iter().next() {
-            let text = format!("as it is, it does not hold: {}", first.text);
-            sum.found.push((item.clone(), Found { text, ..first }));
-            return self.unswept.push((item.name(), "as it is, it does not hold".into()));
+        let is_crash = outcome.is_crash();
+        for found in outcome.found {
+            let text = format!("as it is, it does not hold: {}", found.text);
+            let replay = Some(item.replay());
+            sum.found.push((item.clone(), Found { text, replay, ..found }));
+        }
+        if is_crash {
+            return self.unswept.push((item.name(), "it does not come to its end".into()));
         }
         if let Some(reason) = sweep::unswept(scenario, &marks) {
             return self.unswept.push((item.name(), reason.into()));
@@ -168,7 +175,8 @@ impl Plan {
         let seconds = took.as_secs_f64();
         let mut rows = vec![("scenarios".to_owned(), grouped(self.swept))];
         rows.push(("not swept".to_owned(), grouped(self.unswept.len() as u64)));
-        rows.push(("points".to_owned(), grouped(points)));
+        let of = if self.all > points { format!(" of {}", grouped(self.all)) } else { String::new() };
+        rows.push(("points".to_owned(), grouped(points) + &of));
         rows.extend(self.points.iter().map(|(sort, count)| (format!("  {}", sort.text()), grouped(*count))));
         rows.push(("the same world".to_owned(), grouped(self.same)));
         rows.push(("events".to_owned(), grouped(sum.events)));
@@ -200,6 +208,7 @@ impl Plan {
             "not_swept": self.unswept.iter().map(unswept).collect::<Vec<_>>(),
             "points": self.points.values().sum::<u64>(),
             "points_by_sort": self.points,
+            "points_in_all": self.all,
             "same_world": self.same,
             "events": sum.events,
             "virtual_ms": u64::try_from(sum.virtual_ns / 1_000_000).unwrap_or(u64::MAX),

@@ -3,6 +3,31 @@
 use super::*;
 use crate::scenario::is_rule;
 
+/// One half of all seeds has a provider of hosts; whatever can be drawn for it is drawn.
+#[test]
+fn what_can_happen_to_a_provider_happens_in_some_seed() {
+    let seeds: Vec<Scenario> = (0..400).map(draw).collect();
+    let provided = seeds.iter().filter(|scenario| scenario.backend.is_some());
+    let steps: Vec<Step> = provided.clone().flat_map(|scenario| scenario.steps.clone()).collect();
+    assert!((150..250).contains(&provided.count()));
+    let is_met = |happens: &dyn Fn(&Step) -> bool| steps.iter().any(happens);
+    let runs =
+        |verb: &'static str| move |step: &Step| step.run.as_ref().is_some_and(|run| run.contains(verb));
+    for verb in
+        ["acquire", "status", "release", "exec cave", "check nest", "rm cave", "effect list", "resolve {key}"]
+    {
+        assert!(is_met(&runs(verb)), "{verb}");
+    }
+    assert!(is_met(&|step| step.kill_at_disk.is_some()) && is_met(&|step| step.power_at_disk.is_some()));
+    assert!(is_met(&|step| step.kill_plugin_at.contains_key("vault")) && is_met(&|step| step.reboot));
+    assert!(is_met(&|step| step.net.len() > 1) && is_met(&|step| !step.backend_do.is_empty()));
+    assert!(is_met(&|step| step.disk_error.is_some()) && is_met(&|step| step.overlap));
+    assert!(is_met(&|step| step
+        .plan
+        .get("vault")
+        .is_some_and(|plan| format!("{plan:?}").contains("vault-2"))));
+}
+
 #[test]
 fn every_seed_is_a_scenario_that_can_be_written_down_and_read_again() {
     for seed in 0..500 {

@@ -7,6 +7,9 @@ use super::Excuses;
 use super::ledger::Books;
 use super::rows::{EffectRow, PluginRow, Rows};
 
+/// The longest time in flight that anybody waits for, in milliseconds: eight days.
+const AWAITED_MS: u64 = 8 * 86_400_000;
+
 /// Why an effect may stay open for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
@@ -75,7 +78,8 @@ fn no_way(row: &EffectRow, plugin: &PluginRow, books: &Books) -> Option<Reason> 
         return None;
     }
     let made = books.machines.iter().any(|one| one.key == row.key && one.instance == row.instance);
-    let counts = acquire["fenceKey"] == true || acquire["inFlightMs"].is_u64();
+    let in_flight = acquire["inFlightMs"].as_u64();
+    let counts = acquire["fenceKey"] == true || in_flight.is_some_and(|ms| ms <= AWAITED_MS);
     match acquire["lookup"] == true {
         // A `none` that never counts; what exists is found.
         true => (!made && !counts).then_some(Reason::NoWay),

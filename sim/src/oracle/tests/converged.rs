@@ -115,3 +115,16 @@ fn hosts_and_machines_that_do_not_agree_are_found() {
     other.rows.hosts[0].handle = Some("vm-7".into());
     assert_eq!(other.found(), 2);
 }
+
+/// EFF-13
+#[test]
+fn a_time_in_flight_is_waited_for_unless_it_is_longer_than_anybody_waits() {
+    let open = |in_flight_ms: u64| {
+        let mut end = end(&json!({ "lookup": true, "inFlightMs": in_flight_ms })).open("host.acquire");
+        end.books.machines.clear();
+        end.rows.hosts.clear();
+        end.found()
+    };
+    assert_eq!(open(60_000), 1);
+    assert_eq!(open(1 << 53), 0);
+}
