@@ -309,13 +309,11 @@ fn end(stream: &mut Stream, step: &mut Step) {
 /// ending.
 pub(super) fn calm(provided: &Provided, drawn: &[Step], calm: &mut Step) {
     calm.plan.insert(NAME.to_owned(), provided.table.clone());
-    let meanwhile = drawn.iter().flat_map(|step| &step.world).filter_map(|change| change.wall_step_ms);
-    let stepped: i64 = drawn.iter().filter_map(|step| step.wall_step_ms).chain(meanwhile).sum();
     calm.backend_set = Some(super::sweep::calm_backend());
     calm.net = vec![super::sweep::HEALED];
     // As long as anything can lie anywhere.
     calm.advance_ms = Some(200_000);
-    calm.wall_step_ms = Some(-stepped).filter(|ms| *ms != 0);
+    calm.wall_step_ms = Some(super::sweep::behind_ms(drawn)).filter(|ms| *ms != 0);
     calm.end_all = true;
 }
 

@@ -129,7 +129,7 @@ fn calm(scenario: &Scenario, before: &[Step]) -> Vec<Step> {
         backend_set: scenario.uses_backend().then(calm_backend),
         net: scenario.uses_backend().then_some(HEALED).into_iter().collect(),
         advance_ms: Some(SETTLED_MS + landed_ms(scenario)),
-        wall_step_ms: Some(-stepped_ms(before)).filter(|ms| *ms != 0),
+        wall_step_ms: Some(behind_ms(before)).filter(|ms| *ms != 0),
         end_all: true,
         ..Step::default()
     }];
@@ -180,10 +180,19 @@ fn landed_ms(scenario: &Scenario) -> u64 {
     tables.map(of).fold(0, u64::saturating_add).min(LONGEST_MS)
 }
 
-/// Milliseconds by which the wall clock was stepped.
-fn stepped_ms(steps: &[Step]) -> i64 {
-    let meanwhile = steps.iter().flat_map(|step| &step.world).filter_map(|change| change.wall_step_ms);
-    steps.iter().filter_map(|step| step.wall_step_ms).chain(meanwhile).fold(0, i64::saturating_add)
+/// Milliseconds by which the wall clock is behind the latest time that it can have shown: a clock behind what was written
+/// down tells nothing, and effects stay open for as long.
+pub(super) fn behind_ms(steps: &[Step]) -> i64 {
+    let changes = steps.iter().flat_map(|step| {
+        let meanwhile = step.world.iter().filter_map(|change| change.wall_step_ms);
+        step.wall_step_ms.into_iter().chain(meanwhile)
+    });
+    let (mut now, mut latest) = (0_i64, 0_i64);
+    for change in changes {
+        now = now.saturating_add(change);
+        latest = latest.max(now);
+    }
+    latest.saturating_sub(now)
 }
 
 /// Milliseconds after which no acquire is in flight any more, by what providers declare.
