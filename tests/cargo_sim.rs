@@ -204,6 +204,18 @@ fn scenarios_run_on_real_processes_and_those_that_cannot_are_listed() {
     assert!(out.contains("scenarios          2\nnot played here    1\n"), "{out}");
 }
 
+/// EFF-02, EFF-04, EFF-09, HOST-08, PRC-15: the real mu, ended by SIGKILL at random moments, and the backend's own ledger.
+#[test]
+fn the_real_mu_is_killed_and_nothing_is_made_twice_or_lost() {
+    let kill =
+        sim(&["kills", "--count", "25", "--seed", "5", "--json"]).env("CARGO", "true").output().unwrap();
+    let (exit, out, err) = shown(kill);
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+    assert_eq!(exit, 0, "{report:#}");
+    let kills: u64 = report["kills"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((kills, report["findings"].as_array().unwrap().len()), (25, 0), "{report:#}");
+}
+
 #[test]
 fn programs_that_cannot_be_built_are_no_finding() {
     let (_dir, path) = folder(&[("a.toml", SOUND)]);
