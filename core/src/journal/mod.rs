@@ -37,7 +37,7 @@ use crate::invocation::{EffectError, Invocation, Sending, Start};
 use crate::journal::moment::Moment;
 use crate::journal::proof::{Living, ProvenDead};
 use crate::journal::reading::{Asked, Expected, Question, Reading, Why};
-use crate::journal::rules::{Left, Open, Step, Ways};
+use crate::journal::rules::{Left, Step, Ways};
 use crate::os::{Mono, Os, ProcessId};
 use crate::session::GRACE;
 use crate::store::effects::{self, Effect, Sent};
@@ -237,14 +237,8 @@ impl<'a, O: Os> Journal<'a, O> {
         };
         let (effect, dead) = self.proven_dead(*effect).await?;
         let declared = &plugin.declaration;
-        let open = Open {
-            method: effect.method,
-            instance: effect.instance.as_str(),
-            begun: &effect.begun,
-            superseded: effect.superseded,
-        };
         let now = Moment::now(self.invocation.os());
-        let step = rules::decide(&open, effect.ways(declared), &declared.instance, dead, &now);
+        let step = rules::decide(&effect.open(), effect.ways(declared), &declared.instance, dead, &now);
         let refusal = match step {
             Step::Refuse(living) => Refusal::Lives(living),
             Step::StopChanged => Refusal::StopChanged(declared.instance.clone()),

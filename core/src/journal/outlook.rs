@@ -4,7 +4,7 @@ use crate::journal::Refusal;
 use crate::journal::failure;
 use crate::journal::moment::Moment;
 use crate::journal::proof::ProvenDead;
-use crate::journal::rules::{self, Left, Open, Step};
+use crate::journal::rules::{self, Left, Step};
 use crate::os::Os;
 use crate::store::effects::Effect;
 use crate::store::plugins::Plugin;
@@ -27,13 +27,8 @@ pub fn of<O: Os>(os: &O, effect: &Effect, plugin: Option<&Plugin>) -> Outlook {
     let me = os.identify(os.env().pid).expect("mu itself lives");
     let dead = ProvenDead::look(os, &effect.parties(), &me);
     let declared = &plugin.declaration;
-    let open = Open {
-        method: effect.method,
-        instance: effect.instance.as_str(),
-        begun: &effect.begun,
-        superseded: effect.superseded,
-    };
-    let step = rules::decide(&open, effect.ways(declared), &declared.instance, dead, &Moment::now(os));
+    let step =
+        rules::decide(&effect.open(), effect.ways(declared), &declared.instance, dead, &Moment::now(os));
     let heard = effect.note.clone().unwrap_or_else(|| "no definite answer came".into());
     let resolve = |what: &str| format!("mu effect resolve {} {what}", effect.key);
     let (why, resolved_by) = match step {

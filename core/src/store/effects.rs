@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::output::Row;
 use crate::journal::moment::Moment;
 use crate::journal::proof::{Parties, ProvenDead, Warrant};
-use crate::journal::rules::Ways;
+use crate::journal::rules::{Open, Ways};
 use crate::os::{BootTime, EpochMs, Pid, ProcessId};
 use crate::store::{Named, StoreError, Tx};
 use crate::verbs::name::{HostName, PluginName};
@@ -76,6 +76,12 @@ impl Effect {
             }
         }
         Parties { writer: self.writer.clone(), resolver: self.resolver.clone(), groups }
+    }
+
+    /// What the rules look at.
+    pub fn open(&self) -> Open<'_> {
+        let Effect { method, instance, begun, superseded, .. } = self;
+        Open { method: *method, instance: instance.as_str(), begun, superseded: *superseded }
     }
 
     /// What its plugin's declaration offers for it now, held to what it declared when it was sent.
