@@ -44,6 +44,12 @@ impl<'a> Call<'a> {
         self.param("target")["host"]["name"].as_str()
     }
 
+    /// The machine that it is about, if it names one: mu's name of the host, its handle, and the instance of that.
+    pub(super) fn machine(&self) -> Option<[&'a str; 3]> {
+        let host = &self.param("target")["host"];
+        Some([host["name"].as_str()?, host["handle"].as_str()?, host["instance"].as_str()?])
+    }
+
     /// Its parameters without the deadline.
     pub(super) fn lasting(&self) -> Value {
         let mut params = self.line.json["params"].clone();

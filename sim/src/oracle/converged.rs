@@ -39,11 +39,10 @@ pub fn check(rows: &Rows, books: &Books, declares: &[(String, Value)], excuses: 
             found.push(format!("the {method} of {host}, key {key}, is still open"));
         }
     }
-    if !excuses.is_none() {
-        return found;
-    }
+    let is_due = |host: &str| !excuses.cover(rows, host);
     let is_open = |host: &str| rows.effects.iter().any(|row| row.host == host);
-    for row in rows.hosts.iter().filter(|row| !changed(&row.plugin, &row.instance) && !is_open(&row.name)) {
+    let settled = |name: &str| is_due(name) && !is_open(name);
+    for row in rows.hosts.iter().filter(|row| !changed(&row.plugin, &row.instance) && settled(&row.name)) {
         let machine = books.machines.iter().find(|one| {
             let its = row.handle.as_ref().is_some_and(|handle| one.handles.contains(handle));
             one.host == row.name && one.instance == row.instance && its
@@ -57,7 +56,8 @@ pub fn check(rows: &Rows, books: &Books, declares: &[(String, Value)], excuses: 
             }
         }
     }
-    for machine in books.machines.iter().filter(|machine| machine.gone_ms.is_none()) {
+    let living = books.machines.iter().filter(|machine| machine.gone_ms.is_none());
+    for machine in living.filter(|machine| is_due(&machine.host)) {
         let known = rows.hosts.iter().any(|row| {
             let its = row.handle.as_ref().is_some_and(|handle| machine.handles.contains(handle));
             row.name == machine.host && row.instance == machine.instance && its

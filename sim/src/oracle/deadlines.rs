@@ -1,6 +1,7 @@
 //! Every call ends by its deadline plus one grace, counted in time in which mu runs (oracle 7): by the deadline it is
 //! answered or the plugin is being stopped (TMO-04), five seconds later the plugin is gone (TMO-05). An answer that comes
-//! by the deadline counts, so nobody is given up before it without a cause (TMO-02).
+//! by the deadline counts, so nobody is given up before it without a cause (TMO-02). And none is sent when its own deadline
+//! is over already (CALL-04).
 
 use super::calls::{self, Call};
 use super::history::Wire;
@@ -22,6 +23,11 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
         let over = history.over(wire);
         let stop = wire.stop().map_or(over, |(_, at)| at.min(over));
         for call in Call::all(wire) {
+            if let Some(late) = sent_late(history, wire, &call) {
+                let text =
+                    format!("call {} ({}) was sent {late} ms after its own deadline", call.id, call.method);
+                say("CALL-04", call.line.at, text);
+            }
             let Some(budget) = call.budget() else { continue };
             let (since, what) = (call.line.at, format!("call {} ({})", call.id, call.method));
             let answered = call.answer.map_or(Ns::MAX, |(_, at, _)| at);
@@ -48,6 +54,15 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
             say("TMO-02", since, text);
         }
     }
+}
+
+/// By how many milliseconds the deadline of a call lies before its first byte. A wall clock that was stepped, or went on
+/// while the machine slept, may have been read before that; and a mu that was stopped may have looked before that.
+fn sent_late(history: &History, wire: &Wire, call: &Call) -> Option<i64> {
+    let mu = history.mu(wire);
+    let deadline = i64::try_from(call.param("deadline").as_u64()?).ok()?;
+    let late = history.least_wall(mu.born, call.line.begun, call.line.at) - deadline;
+    (late > 0 && mu.ran(0, call.line.at) == call.line.at).then_some(late)
 }
 
 /// The time that a call may take of whose line only the beginning is known.

@@ -4,6 +4,8 @@ use crate::backend::{BackendTable, WINDOW_MS};
 use crate::fake::{Act, Fault, Seam, When};
 use crate::scenario::{Db, Scenario, Step};
 
+use super::rows::Rows;
+
 /// See the top of this file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excuses {
@@ -18,9 +20,11 @@ pub struct Excuses {
 }
 
 impl Excuses {
-    /// Whether what mu knows of the world has to be right.
-    pub fn is_none(self) -> bool {
-        !(self.forgets || self.lies || self.overruled)
+    /// Whether what mu knows of this host may be wrong. An operator's word counts for the host that it was about, and only
+    /// if mu has taken it.
+    pub fn cover(self, rows: &Rows, host: &str) -> bool {
+        let overruled = || self.overruled && rows.verdicts.iter().any(|verdict| verdict.host == host);
+        self.forgets || self.lies || overruled()
     }
 
     /// Those of a scenario.

@@ -8,10 +8,15 @@ use serde_json::Value;
 use super::Ran;
 use super::shape;
 use super::speech::{Said, Saying, Speech};
+use crate::kernel::WALL_START_MS;
 use crate::trace::{Effect, Event, OUTSIDE, PipeId, PipeRef, Std, Target, What};
 
 /// Virtual nanoseconds.
 pub type Ns = u64;
+
+const NANOS_PER_MS: i64 = 1_000_000;
+/// The wall clock when virtual time begins.
+const WALL_START: i64 = WALL_START_MS * NANOS_PER_MS;
 
 /// How much of a plugin's stderr is kept.
 const STDERR_KEPT: usize = 4096;
@@ -194,6 +199,8 @@ pub struct History {
     pub wires: Vec<Wire>,
     /// Until when the machine was watched.
     pub end: Ns,
+    /// How far the wall clock is ahead of virtual time, in nanoseconds, with the place from which on.
+    walls: Vec<(usize, i64)>,
     /// Who was ever in a group.
     groups: BTreeMap<Pid, Vec<usize>>,
 }
@@ -250,6 +257,16 @@ impl History {
         format!("{}[{}] of mu[{}]", wire.name, wire.group, self.mu(wire).pid)
     }
 
+    /// What the wall clock at least showed at `at`, in milliseconds since 1970, by any of the settings that it had between
+    /// the events number `from` and `to`.
+    pub fn least_wall(&self, from: usize, to: usize, at: Ns) -> i64 {
+        let before = self.walls.iter().rev().find(|(place, _)| *place <= from).map(|(_, ahead)| *ahead);
+        let since =
+            self.walls.iter().filter(|(place, _)| (from..to).contains(place)).map(|(_, ahead)| *ahead);
+        let least = since.fold(before.unwrap_or(WALL_START), i64::min);
+        (least + at as i64).div_euclid(NANOS_PER_MS)
+    }
+
     /// When mu could do nothing about this plugin any more: it was gone itself, or the plugin was, or the watch ended.
     pub fn over(&self, wire: &Wire) -> Ns {
         self.mu(wire).end(self.end).min(self.leader(wire).end(self.end))
@@ -284,6 +301,11 @@ impl Reader {
                     self.wires.insert(*child, self.history.wires.len());
                     self.history.wires.push(Wire::new(mu, self.living[child], *child, name, at));
                 }
+            }
+            What::WallStep(to) => self.history.walls.push((place, to * NANOS_PER_MS - at as i64)),
+            What::Suspend(span) => {
+                let ahead = self.history.walls.last().map_or(WALL_START, |(_, ahead)| *ahead);
+                self.history.walls.push((place, ahead + *span as i64));
             }
             What::PowerOff => {
                 let living = self.history.lives.iter_mut().filter(|life| life.died.is_none());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::backend;
 
 use super::rows::Rows;
-use super::{Observed, Violation};
+use super::{Excuses, Observed, Violation};
 
 const ORACLE: &str = "ledger";
 
@@ -112,7 +112,7 @@ pub(super) fn check(observed: &Observed<'_>, found: &mut Vec<Violation>) {
         {
             say("EFF-10", format!("{} and {} have one key", other.name(), one.name()));
         } else if let Some(other) = before.iter().find(|other| other.host == one.host && other.overlaps(one))
-            && excuses.is_none()
+            && !excuses.cover(observed.rows, &one.host)
         {
             say("EFF-04", format!("{} was made while {} existed", one.name(), other.name()));
         }
@@ -122,15 +122,14 @@ pub(super) fn check(observed: &Observed<'_>, found: &mut Vec<Violation>) {
             say("EFF-15", format!("{} was made after its key had been barred", one.name()));
         }
     }
-    if excuses.is_none() {
-        lost(books, observed.rows, &mut say);
-    }
+    lost(books, observed.rows, excuses, &mut say);
 }
 
-/// What exists, or is going to, and mu does not know of.
-fn lost(books: &Books, rows: &Rows, say: &mut dyn FnMut(&'static str, String)) {
+/// What exists, or is going to, and mu does not know of: at the end of every run, converged or not.
+fn lost(books: &Books, rows: &Rows, excuses: Excuses, say: &mut dyn FnMut(&'static str, String)) {
     let is_open = |key: &str| rows.effects.iter().any(|row| row.key == key);
-    for one in books.machines.iter().filter(|one| one.lives()) {
+    let is_due = |host: &str| !excuses.cover(rows, host);
+    for one in books.machines.iter().filter(|one| one.lives() && is_due(&one.host)) {
         let is_its = |row: &&super::rows::HostRow| {
             row.name == one.host
                 && row.instance == one.instance
@@ -145,7 +144,8 @@ fn lost(books: &Books, rows: &Rows, say: &mut dyn FnMut(&'static str, String)) {
             None => say("EFF-04", format!("{} exists, and mu knows nothing of it", one.name())),
         }
     }
-    for one in books.accepted.iter().filter(|one| one.coming && !is_open(&one.key)) {
+    let coming = books.accepted.iter().filter(|one| one.coming && is_due(&one.host));
+    for one in coming.filter(|one| !is_open(&one.key)) {
         let Accepted { key, host, .. } = one;
         say(
             "EFF-13",

@@ -7,7 +7,7 @@
 //! | file | invariant |
 //! |---|---|
 //! | `start` | a plugin leads its group, is greeted first, has ten seconds, and is not started again once broken |
-//! | `deadlines` | every call ends by its deadline and a grace, and none before without a cause (oracle 7) |
+//! | `deadlines` | every call ends by its deadline and a grace, none before without a cause, and none is sent after it (oracle 7) |
 //! | `resend` | a call is repeated after `retryable` alone, three times at most, with a new id and deadline (oracle 6) |
 //! | `link` | nothing undeclared is asked of a link; its channels, and runs that are still stopping |
 //! | `remote` | `mu host exec` and `mu host fetch` end as the last answer says (oracle 9) |
@@ -16,6 +16,7 @@
 //! | `converged` | once nothing goes wrong any more, mu's rows and the backend agree (oracle 3) |
 //! | `instance` | nothing goes to another instance than the recorded one (oracle 8) |
 //! | `parties` | nobody sends anything about an effect that somebody else may still bring about |
+//! | `releasing` | nobody begins to use, or calls lost, a machine that a living mu is about to release |
 //! | `leftover` | no process of a plugin outlives its mu (oracle 4) |
 //! | `stopping` | a stop goes step by step and ends in time; a signal is followed by no start (oracle 5) |
 //! | `ids` | request ids are never used twice (oracle 6) |
@@ -48,6 +49,7 @@ pub mod ledger;
 pub mod leftover;
 pub mod link;
 pub mod parties;
+pub mod releasing;
 pub mod remote;
 pub mod resend;
 pub mod rows;
@@ -190,6 +192,7 @@ pub fn check(observed: &Observed<'_>) -> Vec<Violation> {
     intent::check(&history, observed, &mut found);
     instance::check(&history, observed.ran, &mut found);
     parties::check(&history, &mut found);
+    releasing::check(&history, observed.ran, &mut found);
     ledger::check(observed, &mut found);
     crash::check(observed, &mut found);
     for ran in observed.ran {

@@ -15,8 +15,8 @@ pub struct Rows {
     pub hosts: Vec<HostRow>,
     /// Effects without a definite answer.
     pub effects: Vec<EffectRow>,
-    /// What operators said of effects: their keys.
-    pub verdicts: Vec<String>,
+    /// What operators said of effects.
+    pub verdicts: Vec<VerdictRow>,
 }
 
 /// A registered plugin.
@@ -66,6 +66,15 @@ pub struct EffectRow {
     pub sends: Vec<(u64, u64, i32)>,
 }
 
+/// An operator's last word about an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerdictRow {
+    /// The key of the effect.
+    pub key: String,
+    /// The host that it was about.
+    pub host: String,
+}
+
 impl Rows {
     /// Adds other ones.
     pub fn add(&mut self, other: Rows) {
@@ -111,8 +120,8 @@ impl Rows {
             self.read_effects(db)?;
         }
         if has(db, "effect_verdicts")? {
-            let mut all = db.prepare("SELECT key FROM effect_verdicts ORDER BY id")?;
-            for one in all.query_map([], |row| row.get(0))? {
+            let mut all = db.prepare("SELECT key, host FROM effect_verdicts ORDER BY id")?;
+            for one in all.query_map([], |row| Ok(VerdictRow { key: row.get(0)?, host: row.get(1)? }))? {
                 self.verdicts.push(one?);
             }
         }

@@ -58,6 +58,16 @@ pub(super) fn broke(wire: &Wire) -> Option<(usize, Ns)> {
     None
 }
 
+/// Whether there is a cause to end a plugin that was not even greeted: a signal, a panic, or the plugin itself.
+fn is_ended(history: &History, wire: &Wire, place: usize) -> bool {
+    let mu = history.mu(wire);
+    mu.crashed.is_some()
+        || mu.signals.first().is_some_and(|(told, ..)| *told < place)
+        || !wire.speech.said().is_empty()
+        || wire.eof.is_some_and(|(ended, _)| ended < place)
+        || history.leader(wire).died.is_some_and(|(died, ..)| died < place)
+}
+
 fn handshake(history: &History, wire: &Wire, say: &mut dyn FnMut(&'static str, Option<Ns>, &str)) {
     let mut asked = None;
     for (index, line) in wire.lines.iter().enumerate() {
@@ -69,8 +79,12 @@ fn handshake(history: &History, wire: &Wire, say: &mut dyn FnMut(&'static str, O
                     say("HSK-01", Some(line.at), "initialize has other params than the page gives it");
                 }
             }
-            // The stop may begin before anything was asked.
-            (0, _, None) if line.method() == Some("shutdown") => {}
+            // The stop may begin before anything was asked, if somebody wants it.
+            (0, _, None) if line.method() == Some("shutdown") => {
+                if !is_ended(history, wire, line.begun) {
+                    say("HSK-01", Some(line.at), "it was started, and told to end before anything was asked");
+                }
+            }
             (0, ..) => say("HSK-01", Some(line.at), "the first line is not the request initialize"),
             _ if is_initialize => say("HSK-01", Some(line.at), "it was asked to initialize again"),
             (_, Some((id, _)), Some(_)) if !wire.answered(id, line.begun, true) => {

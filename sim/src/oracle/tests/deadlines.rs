@@ -95,3 +95,40 @@ fn a_call_may_end_early_when_there_is_cause() {
     let eof = Tale::calls("", "").push(MU, What::Eof(Tale::pipe(BOX, Std::Out))).gives_up(&[2]).box_ends();
     eof.mu_ends_with(Exit::Status(1)).passes_all();
 }
+
+/// CALL-04: a deadline in the past.
+#[test]
+fn a_call_that_is_sent_after_its_own_deadline_is_reported() {
+    const WALL: u64 = crate::kernel::WALL_START_MS as u64;
+    let sent_at = |tale: Tale, wall: u64| {
+        let tale = tale.passes(wall - WALL - 1000).mu_says(BOX, &script(2)).plugin_reads(BOX);
+        tale.answers(&run(2, "0")).done(0).rules()
+    };
+    let linked = || Tale::linked("", "");
+    assert_eq!(sent_at(linked(), LATER + 2), [""; 0]);
+    assert_eq!(sent_at(linked(), LATER + 3), ["CALL-04"]);
+    // Where the wall clock leaps, or the machine sleeps, the deadline may be older than that.
+    let outside = |what| linked().push(OUTSIDE.0, what);
+    assert_eq!(sent_at(outside(What::WallStep(LATER as i64 + 60_000)), LATER + 2), [""; 0]);
+    assert_eq!(sent_at(outside(What::Suspend(7_200_000_000_000)), LATER + 2), [""; 0]);
+    assert_eq!(sent_at(outside(What::Suspend(7_200_000_000_000)), LATER + 3), ["CALL-04"]);
+    // Who is stopped may have looked at the clock before.
+    let is = |tale: Tale, effect| tale.push(MU, What::Delivered { number: 19, effect });
+    let stopped = is(is(linked(), Effect::Stops).passes(10), Effect::Continues);
+    assert_eq!(sent_at(stopped, LATER + 3), [""; 0]);
+}
+
+/// CALL-04: a clock that was set back before mu began is what its deadlines are told by.
+#[test]
+fn a_deadline_is_told_by_the_wall_clock_of_its_time() {
+    let set = |ahead: i64| {
+        let to = crate::kernel::WALL_START_MS + 1000 + ahead;
+        let tale =
+            Tale::new().push(OUTSIDE.0, What::WallStep(to)).mu_starts(MU).plugin_starts(MU, BOX, "box");
+        let tale = tale.mu_says(BOX, &initialize(1)).plugin_reads(BOX).answers(&declaration("", ""));
+        tale.mu_says(BOX, &script(2)).plugin_reads(BOX).answers(&run(2, "0")).done(0)
+    };
+    set(0).passes_all();
+    set(-86_400_000).passes_all();
+    set(86_400_000).breaks("CALL-04");
+}

@@ -13,7 +13,7 @@ pub(super) fn provider(acquire: &str) -> String {
 
 /// A request about host `h`; `target` and `own` are members beside the usual ones.
 pub(super) fn about(id: u64, method: &str, target: &str, own: &str) -> String {
-    let deadline = 1_767_225_600_000 + id;
+    let deadline = LATER + id;
     let params = format!(r#"{{"deadline":{deadline},"target":{{"host":{{"name":"h"{target}}}}}{own}}}"#);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }

@@ -33,10 +33,10 @@ fn an_intent_that_is_not_that_of_the_request_is_reported() {
 fn a_send_that_was_not_written_down_is_reported() {
     let sends = |sends: Vec<(u64, u64, i32)>| with(|row| Some(EffectRow { sends, ..row }));
     sends(vec![]).breaks("EFF-02");
-    sends(vec![(3, 1_767_225_600_002, BOX)]).breaks("EFF-02");
+    sends(vec![(3, LATER + 2, BOX)]).breaks("EFF-02");
     sends(vec![(2, 1, BOX)]).breaks("EFF-02");
-    sends(vec![(2, 1_767_225_600_002, 999)]).breaks("EFF-02");
-    sends(vec![(1, 1, 7), (2, 1_767_225_600_002, BOX)]).passes_all();
+    sends(vec![(2, LATER + 2, 999)]).breaks("EFF-02");
+    sends(vec![(1, 1, 7), (2, LATER + 2, BOX)]).passes_all();
 }
 
 /// What was durable at another moment proves nothing.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::oracle::ledger::{Accepted, Machine};
-use crate::oracle::rows::{EffectRow, HostRow};
+use crate::oracle::rows::{EffectRow, HostRow, VerdictRow};
 
 fn machine(key: &str, made_ms: u64, gone_ms: Option<u64>) -> Machine {
     let text = |text: &str| text.to_owned();
@@ -62,6 +62,24 @@ fn a_machine_that_mu_has_lost_from_sight_is_reported() {
     assert_eq!(rules(one(), vec![host("vm-2", "ready")], |_| {}), ["EFF-04"]);
     assert_eq!(rules(one(), vec![], |tale| tale.rows.effects = vec![effect("l")]), ["EFF-04"]);
     assert_eq!(rules(one(), vec![], |tale| tale.excuses.forgets = true), [""; 0]);
+}
+
+/// EFF-04: an operator may be wrong about the host that the word is about, and about no other.
+#[test]
+fn an_operators_word_excuses_the_host_that_it_was_about() {
+    let excused = |hosts: &[&str], said: bool| {
+        let two = vec![machine("k", 1, None), machine("l", 9, None)];
+        rules(two, vec![host("vm-9", "ready")], |tale| {
+            tale.excuses.overruled = said;
+            let word = |host: &&str| VerdictRow { key: "m".into(), host: (*host).to_owned() };
+            tale.rows.verdicts = hosts.iter().map(word).collect();
+        })
+    };
+    assert_eq!(excused(&["h"], true), [""; 0]);
+    // A word that was refused, or that nobody gave.
+    assert_eq!(excused(&[], true), ["EFF-04", "EFF-04"]);
+    assert_eq!(excused(&["other"], true), ["EFF-04", "EFF-04"]);
+    assert_eq!(excused(&["h"], false), ["EFF-04", "EFF-04"]);
 }
 
 /// HOST-16

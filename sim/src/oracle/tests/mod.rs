@@ -14,6 +14,7 @@ mod ledger;
 mod leftover;
 mod link;
 mod parties;
+mod releasing;
 mod remote;
 mod resend;
 mod rows;
@@ -40,6 +41,8 @@ const BOX: i32 = 101;
 const HELPER: i32 = 102;
 
 const CANARY: &str = "canary-7";
+/// The deadlines of the calls begin here: an hour after the wall clock begins.
+const LATER: u64 = 1_767_229_200_000;
 const SHUTDOWN: &str = r#"{"jsonrpc":"2.0","method":"shutdown"}"#;
 
 fn initialize(id: u64) -> String {
@@ -58,7 +61,7 @@ fn reply(id: u64) -> String {
 
 /// A call of the link on host `h`; `own` are the parameters beside deadline and target.
 fn call(id: u64, method: &str, own: &str) -> String {
-    let deadline = 1_767_225_600_000 + id;
+    let deadline = LATER + id;
     let params = format!(r#"{{"deadline":{deadline},"target":{{"host":{{"name":"h"}}}},{own}}}"#);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
@@ -88,6 +91,7 @@ fn declaration(from: &str, to: &str) -> String {
 }
 
 /// A trace that is being made, and what else the oracles look at.
+#[derive(Clone)]
 struct Tale {
     at: Ns,
     events: Vec<Event>,
@@ -354,6 +358,7 @@ fn every_rule_of_the_protocol_that_an_oracle_cites_exists() {
         include_str!("../intent.rs"),
         include_str!("../instance.rs"),
         include_str!("../parties.rs"),
+        include_str!("../releasing.rs"),
         include_str!("../ledger.rs"),
     ];
     let quoted = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));

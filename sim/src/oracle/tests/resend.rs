@@ -95,9 +95,9 @@ mod of_effects {
         resent(REPEATS, 1, &acquire(3, "k")).passes_all();
         resent(REPEATS, 1, &acquire(3, "k").replace(r#""size":"2""#, r#""size":"3""#)).breaks("CALL-03");
         resent(REPEATS, 1, &acquire(3, "k").replace(r#"{"size":"2"}"#, r#"{ "size":"2"}"#)).breaks("CALL-03");
-        let same_deadline = acquire(3, "k").replace("1767225600003", "1767225600002");
+        let same_deadline = acquire(3, "k").replace("1767229200003", "1767229200002");
         resent(REPEATS, 1, &same_deadline).breaks("CALL-04");
-        let same_id = acquire(2, "k").replace("1767225600002", "1767225600003");
+        let same_id = acquire(2, "k").replace("1767229200002", "1767229200003");
         let tale = Tale::provided(REPEATS).mu_asks(&acquire(2, "k")).mu_is_killed().another(REPEATS);
         tale.other_asks(&same_id).other_is_answered(&made(2)).breaks("CALL-04");
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use crate::oracle::rows::{Rows, databases};
+use crate::oracle::rows::{Rows, VerdictRow, databases};
 
 const TABLES: &str = "
     CREATE TABLE plugins (name TEXT, instance TEXT, declaration TEXT);
@@ -16,8 +16,8 @@ const TABLES: &str = "
     INSERT INTO effects VALUES (1, 'k', 'host.acquire', 'box', 'i', 'h', '{}', 'aa');
     CREATE TABLE effect_sends (effect TEXT, request_id INTEGER, deadline INTEGER, pgid INTEGER);
     INSERT INTO effect_sends VALUES ('k', 2, 1000, 101), ('l', 3, 1, 1), ('k', 4, 2000, 105);
-    CREATE TABLE effect_verdicts (id INTEGER PRIMARY KEY, key TEXT);
-    INSERT INTO effect_verdicts VALUES (1, 'm');";
+    CREATE TABLE effect_verdicts (id INTEGER PRIMARY KEY, key TEXT, host TEXT);
+    INSERT INTO effect_verdicts VALUES (1, 'm', 'h');";
 
 #[test]
 fn the_rows_of_a_database_are_read() {
@@ -29,7 +29,7 @@ fn the_rows_of_a_database_are_read() {
     rows.read(&db).unwrap();
     assert_eq!((rows.plugins.len(), rows.hosts[0].handle.as_deref()), (1, None));
     assert_eq!(rows.effects[0].sends, [(2, 1000, 101), (4, 2000, 105)]);
-    assert_eq!(rows.verdicts, ["m"]);
+    assert_eq!(rows.verdicts, [VerdictRow { key: "m".into(), host: "h".into() }]);
 }
 
 #[test]

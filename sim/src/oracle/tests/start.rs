@@ -109,3 +109,14 @@ fn a_plugin_that_answered_off_its_schema_is_not_started_again() {
     let tale = tale.plugin_starts(MU, 103, "box").ends(103, Exit::Status(0)).mu_reaps(103);
     tale.mu_ends_with(Exit::Status(1)).breaks("TRN-20");
 }
+
+/// HSK-01: unless somebody wants it to end.
+#[test]
+fn a_plugin_that_is_ended_before_anything_was_asked_is_reported() {
+    let ended = |tale: Tale| tale.mu_says(BOX, SHUTDOWN).mu_closes(BOX).box_ends();
+    ended(Tale::started()).mu_ends().breaks("HSK-01");
+    ended(Tale::started().mu_is_told(15)).mu_ends_with(Exit::Signal(15)).passes_all();
+    let late = Tale::started().mu_says(BOX, SHUTDOWN).mu_is_told(15).mu_closes(BOX).box_ends();
+    late.mu_ends_with(Exit::Signal(15)).breaks("HSK-01");
+    ended(Tale::started().box_says("hello").mu_reads(BOX)).mu_ends().passes_all();
+}
