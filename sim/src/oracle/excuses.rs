@@ -66,7 +66,10 @@ fn lies(scenario: &Scenario) -> bool {
 }
 
 fn is_lie(fault: &Fault) -> bool {
-    let done = |fault: &Fault| fault.moment() == When::AfterEffect && fault.method().starts_with("host.");
+    // Before the reply means before the work, which follows all the same.
+    let done = |fault: &Fault| {
+        matches!(fault.moment(), When::AfterEffect | When::BeforeReply) && fault.method().starts_with("host.")
+    };
     match fault.act {
         Act::LookupNone | Act::StatusGone | Act::FoundOtherHandle | Act::StatusOtherHandle => true,
         // A string of the reply is another one than the backend's: the handle.

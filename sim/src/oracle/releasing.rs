@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::calls::Call;
+use super::calls::{Call, declared_link};
 use super::effects::Asked;
-use super::history::Wire;
-use super::{History, Ran, Violation};
+use super::history::{Line, Wire};
+use super::{History, Ns, Ran, SLACK, Violation};
 
 const ORACLE: &str = "releasing";
 
@@ -25,7 +25,8 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
             let others = || releases.iter().filter(|one| is_of(one, wire, &call));
             let begun = call.line.begun;
             if call.method.starts_with("link.")
-                && let Some(release) = others().find(|one| is_open(history, one, begun))
+                && let Some(release) =
+                    others().find(|one| is_open(history, one, begun) && is_before(one, wire, &call))
                 && !is_repeat(history, wire, &call)
             {
                 let mu = release.mu(history).0;
@@ -65,6 +66,14 @@ fn is_open(history: &History, release: &Asked, place: usize) -> bool {
     let answer = release.call.answer.filter(|(read, ..)| *read < place);
     let uncertain = answer.is_none_or(|(.., outcome)| outcome.kind() == Some("unknown-outcome"));
     release.place() < place && uncertain && history.mu(release.wire).lives_at(place)
+}
+
+/// Whether mu can have known of the release when it looked at the host for this call. With a channel in its hand it knows:
+/// nobody releases a host of which one is held. Without channels it looks, and a handshake may follow.
+fn is_before(release: &Asked, wire: &Wire, call: &Call) -> bool {
+    let first = wire.lines.iter().filter_map(Line::request_id).nth(1);
+    let looked: Ns = if first == Some(call.id) { wire.since } else { call.line.at };
+    declared_link(wire).is_some_and(|link| link["slots"] == "mu") || release.call.line.at + SLACK < looked
 }
 
 /// Whether the same mu has asked for the same before: it goes on with what it had begun.

@@ -1,6 +1,6 @@
 //! A machine that another mu is about to release.
 
-use super::effects::{FENCED, VM, about, acquire, made, release};
+use super::effects::{FENCED, VM, about, acquire, made, provider, release};
 use super::*;
 
 /// mu has acquired `vm`.
@@ -23,7 +23,7 @@ fn exec(id: u64) -> String {
 
 /// Another mu runs a script there.
 fn runs(tale: Tale) -> Tale {
-    tale.another(FENCED).other_says(&exec(2)).other_is_answered(&run(2, "0"))
+    tale.passes(1000).another(FENCED).other_says(&exec(2)).other_is_answered(&run(2, "0"))
 }
 
 /// A-78
@@ -49,13 +49,38 @@ fn a_release_of_which_nothing_is_known_is_open_as_long_as_its_mu_lives() {
 #[test]
 fn another_machine_may_be_used_meanwhile() {
     let there = |from: &str, to: &str| {
-        let tale = begun().another(FENCED).other_says(&exec(2).replace(from, to));
+        let tale = begun().passes(1000).another(FENCED).other_says(&exec(2).replace(from, to));
         released(tale.other_is_answered(&run(2, "0"))).rules()
     };
     assert_eq!(there("", ""), ["A-78"]);
     // Nobody has told of these, which is what another oracle looks after.
     assert_eq!(there(r#""vm""#, r#""vm-2""#), ["HOST-03"]);
     assert_eq!(there(r#""name":"h""#, r#""name":"g""#), ["HOST-03"]);
+}
+
+/// A-78: who has looked at the host before that, and shakes hands meanwhile, knows nothing of it. With channels it does.
+#[test]
+fn a_script_whose_plugin_shakes_hands_meanwhile_passes() {
+    let slow = |slots: &str| {
+        let declared = format!("{}\n", provider(FENCED).replace(r#""slots":"self""#, slots));
+        let tale = acquired().mu_starts(200).plugin_starts(200, 201, "box").other_says(&initialize(1));
+        let tale = tale.mu_asks(&release(3, "r")).passes(1000);
+        let tale = tale.writes(201, Tale::pipe(201, Std::Out), declared.as_bytes());
+        let tale = tale.reads(200, Tale::pipe(201, Std::Out)).other_says(&exec(2));
+        released(tale.other_is_answered(&run(2, "0"))).rules()
+    };
+    assert_eq!(slow(r#""slots":"self""#), [""; 0]);
+    assert_eq!(slow(r#""slots":"mu""#), ["A-78"]);
+    // What it sends later it has looked for again.
+    let next = |ms| {
+        let tale = acquired().another(FENCED).other_says(&exec(2).replace("true", "false"));
+        let first = format!("{}\n", run(2, "0"));
+        let tale = tale.writes(201, Tale::pipe(201, Std::Out), first.as_bytes());
+        let tale = tale.reads(200, Tale::pipe(201, Std::Out)).mu_asks(&release(3, "r")).passes(ms);
+        released(tale.other_says(&exec(3)).other_is_answered(&run(3, "0"))).rules()
+    };
+    assert_eq!(next(0), [""; 0]);
+    assert_eq!(next(1000), ["A-78"]);
 }
 
 /// A-78: what began before it goes on.
