@@ -114,6 +114,8 @@ pub struct Played {
     pub transcript: Option<String>,
     /// What each mu called and each plugin did, if that was asked for.
     pub marks: Vec<Marks>,
+    /// A scripted error on the disk was followed, until the disk was mended, by nothing that could have failed like it.
+    pub failed_alone: bool,
 }
 
 /// Plays a scenario on the simulated machine.
@@ -171,10 +173,11 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
     findings.extend(violations.into_iter().map(Finding::Violation));
-    let marks = world.marks();
+    let (marks, failed_alone) = (world.marks(), world.failed_alone());
     let machine = world.machine();
     Ok(Played {
         marks,
+        failed_alone,
         findings,
         chain: Some(machine.digest()),
         events: machine.event_count(),

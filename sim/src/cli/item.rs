@@ -70,6 +70,13 @@ pub(crate) struct Outcome {
     pub(crate) virtual_ns: u64,
     /// How often each fault took effect.
     pub(crate) fired: BTreeMap<String, u64>,
+    /// Points that were not played, since they are the same world as the one before them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) same: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Item {
@@ -174,13 +181,14 @@ impl Outcome {
             events: played.events,
             virtual_ns: u64::try_from(played.virtual_time.as_nanos()).unwrap_or(u64::MAX),
             fired: played.fired,
+            same: 0,
         }
     }
 
     /// The outcome of an item that did not come to its end.
     pub(crate) fn crash(item: Item, text: String) -> Outcome {
         let found = vec![Found { by: CRASH.into(), rules: Vec::new(), text, replay: None }];
-        Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired: BTreeMap::new() }
+        Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired: BTreeMap::new(), same: 0 }
     }
 
     /// Whether it is one.

@@ -59,6 +59,8 @@ struct Plan {
 struct Sum {
     events: u64,
     virtual_ns: u128,
+    /// Points that were found to be the same world as the one before them.
+    same: u64,
     found: Vec<(Item, Found)>,
     /// What was printed, without its numbers.
     said: BTreeSet<String>,
@@ -178,7 +180,7 @@ impl Plan {
         let of = if self.all > points { format!(" of {}", grouped(self.all)) } else { String::new() };
         rows.push(("points".to_owned(), grouped(points) + &of));
         rows.extend(self.points.iter().map(|(sort, count)| (format!("  {}", sort.text()), grouped(*count))));
-        rows.push(("the same world".to_owned(), grouped(self.same)));
+        rows.push(("the same world".to_owned(), grouped(self.same + sum.same)));
         rows.push(("events".to_owned(), grouped(sum.events)));
         rows.push(("virtual time".to_owned(), span(sum.virtual_ns)));
         let rate = points as f64 / seconds.max(0.001);
@@ -209,7 +211,7 @@ impl Plan {
             "points": self.points.values().sum::<u64>(),
             "points_by_sort": self.points,
             "points_in_all": self.all,
-            "same_world": self.same,
+            "same_world": self.same + sum.same,
             "events": sum.events,
             "virtual_ms": u64::try_from(sum.virtual_ns / 1_000_000).unwrap_or(u64::MAX),
             "wall_ms": took.as_millis() as u64,
@@ -236,6 +238,7 @@ impl Sum {
     fn add(&mut self, outcome: Outcome, progress: &mut Progress) {
         self.events += outcome.events;
         self.virtual_ns += u128::from(outcome.virtual_ns);
+        self.same += outcome.same;
         for found in outcome.found {
             // The same words about another point of the same file are said once.
             let words: String = found.text.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -273,13 +276,22 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         events: 0,
         virtual_ns: 0,
         fired: BTreeMap::new(),
+        same: 0,
     };
+    let mut alone: Option<&Point> = None;
     let mut written = 0;
     for point in points {
+        // An error that stays, where nothing behind the first one could fail, is one that came once.
+        if alone.is_some_and(|before| before.stays_as(point)) {
+            sum.same += 1;
+            continue;
+        }
+        let mut failed_alone = false;
         let ended = sweep::ended_at(&scenario, point);
         let mut inert = Vec::new();
         let outcome = item.play_with(&ended, || {
             let mut played = play::simulated(&ended, Setting::default())?;
+            failed_alone = played.failed_alone;
             played.findings.retain(|finding| match finding {
                 Finding::Inert { plugin, fault } => {
                     inert.push((plugin.clone(), fault.clone()));
@@ -293,6 +305,7 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         let outcome = outcome.unwrap_or_else(|Cannot(reason)| {
             Outcome::crash(item.clone(), format!("it cannot be played: {reason}"))
         });
+        alone = failed_alone.then_some(point);
         sum.events += outcome.events;
         sum.virtual_ns += outcome.virtual_ns;
         let mut replay = None;

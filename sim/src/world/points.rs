@@ -71,6 +71,10 @@ struct State {
     full: bool,
     /// What fails, and how.
     broken: Option<DiskErrno>,
+    /// An error that came once, as long as nothing after it could have failed like it.
+    alone: Option<DiskErrno>,
+    /// One such is over.
+    ended_alone: bool,
     /// One for each mu, in the order of their start.
     aims: Vec<Aim>,
 }
@@ -123,6 +127,12 @@ impl Director {
         let mut state = self.0.borrow_mut();
         (state.full, state.broken) = (false, None);
         state.aims.iter_mut().for_each(|aim| aim.error = None);
+        state.ended_alone |= state.alone.take().is_some();
+    }
+
+    /// Whether an error on the disk was followed, until the disk was mended, by nothing that could have failed like it.
+    pub(super) fn failed_alone(&self) -> bool {
+        self.0.borrow().ended_alone
     }
 
     /// The next mu, which has been started and has done nothing yet.
@@ -203,7 +213,10 @@ impl Director {
             let (name, kind) = (error.errno.name(), op.kind.name());
             machine.fault(&format!("{name} at operation {nth} on the disk, {kind}"));
             errno = Some(error.errno);
+            state.alone = errno;
             state.broken = state.broken.or(errno.filter(|_| error.stays));
+        } else if state.alone.is_some_and(|errno| can_fail(op.kind, errno)) {
+            state.alone = None;
         }
         if state.full {
             errno = errno.or(Some(DiskErrno::NoSpace));

@@ -132,6 +132,11 @@ impl Simulated {
         self.direct();
     }
 
+    /// Whether an error on the disk was the last that could have been one, until the disk was mended.
+    pub fn failed_alone(&self) -> bool {
+        self.director.failed_alone()
+    }
+
     /// What was written down, for each mu in the order of their start; nothing if nobody asked for it.
     pub fn marks(&self) -> Vec<Marks> {
         if !self.director.keeps() {

@@ -135,6 +135,17 @@ impl Point {
         }
     }
 
+    /// Whether `other` is the same error of the disk, from there on and not once.
+    pub fn stays_as(&self, other: &Point) -> bool {
+        match (&self.at, &other.at) {
+            (
+                At::DiskError { nth, errno, stays: false, .. },
+                At::DiskError { nth: its, errno: other_errno, stays: true, .. },
+            ) => self.step == other.step && nth == its && errno == other_errno,
+            _ => false,
+        }
+    }
+
     /// As part of the name of a file.
     pub fn slug(&self) -> String {
         let text = self.text();

@@ -130,3 +130,22 @@ fn a_database_that_is_damaged_is_found() {
     scenario.steps.insert(0, step(Step { db: Some(Db::Garbage), ..Step::default() }));
     assert_eq!(played(&scenario, false).findings.len(), 1);
 }
+
+/// To the last event: what stays broken and is not asked again has failed once.
+#[test]
+fn an_error_that_nothing_follows_is_the_same_whether_it_stays_or_not() {
+    let errors: Vec<Point> = all().into_iter().filter(|point| point.sort() == Sort::DiskErrors).collect();
+    let mut left_out = 0;
+    for pair in errors.chunks(2).step_by(7) {
+        let [once, stays] = pair else { panic!("each error comes once and stays") };
+        assert!(once.stays_as(stays) && !stays.stays_as(once), "{}", once.text());
+        let [one, other] = [once, stays].map(|point| played(&ended_at(&scenario(), point), false));
+        if one.failed_alone {
+            left_out += 1;
+            assert_eq!((one.chain, one.events), (other.chain, other.events), "{}", once.text());
+        } else {
+            assert!(!other.failed_alone, "{}", stays.text());
+        }
+    }
+    assert!(left_out > 5, "{left_out}");
+}
