@@ -60,7 +60,7 @@ pub(crate) fn question(
             let given = params["params"].as_object().into_iter().flatten();
             let params = given.map(|(name, value)| (name.clone(), text(value))).collect();
             let question = Question::Acquire { key, host: text(&host["name"]), params };
-            let looks_up = plan.declaration["seams"]["host"]["acquire"]["lookup"] == true;
+            let looks_up = plan.declaration["seams"]["host"]["acquire"]["lookup"] != false;
             let silence = if looks_up { Silence::UnknownUnlessFirst } else { Silence::UnknownOutcome };
             return Some(Ok((question, silence)));
         }
