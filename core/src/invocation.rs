@@ -415,17 +415,15 @@ impl<O: Os> Invocation<O> {
             None => Err(CallError::NotSent(method, NotSent::Gone)),
         })?;
         let _cancel = CancelOnDrop { invocation: self, name, id };
-        let ended = self.until(|inner| inner.ended.remove(&id)).await;
-        let result = match ended {
-            Ended::Answer(Answer::Result(result)) => Ok(result),
-            Ended::Answer(Answer::Error(error)) => Err(error),
-            Ended::Answer(Answer::NotSent(why)) => return Err(CallError::NotSent(method, why)),
+        match self.until(|inner| inner.ended.remove(&id)).await {
+            Ended::Answer(Answer::Result(result)) => Ok(Ok(result)),
+            Ended::Answer(Answer::Error(error)) => Ok(Err(error)),
+            Ended::Answer(Answer::NotSent(why)) => Err(CallError::NotSent(method, why)),
             Ended::Unanswered(ending) => {
                 let unanswered = Unanswered { id, method, budget, ending: *ending };
-                return Err(CallError::Unanswered(Box::new(unanswered)));
+                Err(CallError::Unanswered(Box::new(unanswered)))
             }
-        };
-        Ok(result)
+        }
     }
 
     fn stop_all(&self, cause: Cause) {

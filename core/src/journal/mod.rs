@@ -381,14 +381,13 @@ impl<'a, O: Os> Journal<'a, O> {
         };
         let until = os.now() + patience;
         let mut pause = FIRST_PAUSE;
-        let mut fenced = fenced;
         // All that is waited out on the spot is short.
         let waited_until = os.now() + reading::WAITED_OUT;
         loop {
             let asked_at = os.now();
             let at = Moment::now(os);
             let answer = self.ask_about(effect, plugin, &permit, fenced.is_some()).await?;
-            let question = Question::LookUp(fenced.take());
+            let question = Question::LookUp(fenced);
             let asked = Asked { question, ways, expected: &expected, quiet: effect.quiet.as_ref(), at: &at };
             let waited = match reading::read(asked, &answer) {
                 Reading::AskAgain(rest) if asked_at + rest <= waited_until => {
@@ -407,7 +406,6 @@ impl<'a, O: Os> Journal<'a, O> {
                 self.settle(effect, note, None, settle).await;
                 return Err(error.into());
             }
-            fenced = permit.fenced_again(ways);
         }
     }
 

@@ -91,18 +91,8 @@ impl Permit {
     }
 }
 
-impl Permit {
-    /// The fence of another lookup under the same permit.
-    pub(super) fn fenced_again(&self, ways: super::rules::Ways) -> Option<Fenced> {
-        match ways {
-            super::rules::Ways::Key { caps, .. } => Fenced::by(self, caps.fence_key),
-            _ => None,
-        }
-    }
-}
-
 /// That a lookup bars its key: a `none` which answers it is final (EFF-13, EFF-15).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced(());
 
 impl Fenced {

@@ -146,9 +146,14 @@ impl<'a, O: Os> Link<'a, O> {
     ) -> Result<CommitId, LinkError> {
         let os = self.invocation.os();
         let budget = self.budget(Method::LinkFetch, timeout)?;
+        let template = self.host.fetch_template.as_ref().filter(|_| !self.declared.fetch);
+        if template.is_none() && !self.declared.fetch {
+            repository.forget_fetch_head(os)?;
+            return Err(LinkError::NoTemplate);
+        }
         let fetch = async {
             repository.forget_fetch_head(os)?;
-            if self.declared.fetch {
+            let Some(template) = template else {
                 let params = FetchParams {
                     target: self.target(),
                     remote_cwd: remote.clone(),
@@ -156,8 +161,7 @@ impl<'a, O: Os> Link<'a, O> {
                     timeout_ms: millis(timeout),
                 };
                 return self.run(&params, budget).await;
-            }
-            let Some(template) = &self.host.fetch_template else { return Err(LinkError::NoTemplate) };
+            };
             let (local, name) = (repository.root().as_str(), self.host.name.as_str());
             let command = shell::fill(template, local, remote.as_str(), name);
             template::run(self.invocation, command, timeout).await
@@ -214,7 +218,11 @@ impl<'a, O: Os> Link<'a, O> {
         work: impl Future<Output = Result<T, LinkError>>,
     ) -> Result<T, LinkError> {
         if self.declared.slots != Slots::Mu {
-            self.store.read(|tx| Ok(self.host.still_there(tx))).await??;
+            // Without a channel to hold, the look comes as late as it can: a start takes long, and a release may begin meanwhile.
+            if self.host.may_change() {
+                self.invocation.start(self.start()).await.map_err(CallError::Start)?;
+                self.store.read(|tx| Ok(self.host.still_there(tx))).await??;
+            }
             return work.await;
         }
         let held = channel::take(self.invocation, self.store, &self.host, budget).await?;

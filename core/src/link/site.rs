@@ -32,6 +32,11 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Whether another mu may take it away: one that was acquired.
+    pub(super) fn may_change(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Refuses a host that has changed since it was looked up: another mu may be about to release it, or has.
     pub(super) fn still_there(&self, tx: Tx<'_>) -> Result<(), LinkError> {
         let Some(record) = &self.record else { return Ok(()) };

@@ -82,15 +82,6 @@ pub fn all(tx: Tx<'_>) -> Result<Named<Profile>, StoreError> {
     Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
 }
 
-/// The names of all hosts, in order.
-///
-/// # Errors
-/// What SQLite reports.
-pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
-    let mut statement = tx.sql(tx.db.prepare("SELECT name FROM host_profiles ORDER BY name"))?;
-    tx.sql(statement.query_map([], |row| row.get(0)).and_then(Iterator::collect))
-}
-
 /// One host.
 ///
 /// # Errors

@@ -3,7 +3,8 @@
 //! In: a plan and an operating system. Out: the exit status, and everything done through [`PluginSys`] on the way.
 //! One thread: lines are handled one by one, what is due later waits in a queue, so that several calls can be in flight
 //! and each is answered when it is due. Bytes are built and mu's lines are
-//! read without the host's types, so that one misunderstanding cannot sit on both sides.
+//! read without the host's types, so that one misunderstanding cannot sit on both sides. What it asks its backend is in
+//! `backend`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -13,11 +14,13 @@ use serde_json::Value;
 use super::Plan;
 use super::catalogue::{Act, When};
 use super::faults::Fault;
-use super::host::{self, DIAL_MS, Outcome, PING_MS, SILENCE_MS, Said, Silence};
+use super::host::{self, Said, Silence};
 use super::lines::{self, Failure, Piece, Reply};
 use super::link;
-use super::sys::{Background, Fd, Group, Heard, Note, PluginSys, Read, Sig, Until};
-use crate::backend::{Answer as Told, Request};
+use super::sys::{Background, Fd, Group, Note, PluginSys, Read, Sig, Until};
+use backend::{Asked, Asking};
+
+mod backend;
 
 /// One write of a flood.
 const CHUNK: usize = 64 << 10;
@@ -82,13 +85,6 @@ enum Step {
     Answer(Box<Answer>),
 }
 
-/// What the backend is to be asked.
-#[derive(Debug)]
-struct Asking {
-    line: Vec<u8>,
-    silence: Silence,
-}
-
 /// A request of the link.
 #[derive(Debug)]
 struct Call {
@@ -98,41 +94,6 @@ struct Call {
     params: Value,
     /// Why it is not carried out.
     failure: Option<Failure>,
-}
-
-/// A question on its way to the backend or back.
-struct Asked {
-    /// The number of its connection.
-    call: u32,
-    /// The request that it is for.
-    id: Option<Value>,
-    asking: Box<Asking>,
-    /// When the connection was begun.
-    since: u64,
-    /// `None` until the connection stands.
-    life: Option<Life>,
-    /// What follows.
-    steps: VecDeque<Step>,
-}
-
-/// The last sign of life of a connection that stands.
-#[derive(Clone, Copy)]
-enum Life {
-    /// Something came then.
-    Heard(u64),
-    /// Another was asked for then.
-    AskedFor(u64),
-}
-
-impl Asked {
-    /// When something is to be done about it.
-    fn due(&self) -> u64 {
-        match self.life {
-            None => self.since + DIAL_MS,
-            Some(Life::Heard(at)) => at + PING_MS,
-            Some(Life::AskedFor(at)) => at + SILENCE_MS,
-        }
-    }
 }
 
 /// A request that was read and not yet answered.
@@ -361,91 +322,6 @@ impl<'a, S: PluginSys> Process<'a, S> {
             steps.push(answered(call, reply, said));
         }
         steps
-    }
-
-    fn ask(&self, question: crate::backend::Question, silence: Silence) -> Step {
-        let instance = self.plan.declaration["instance"].as_str().unwrap_or_default().to_owned();
-        Step::Ask(Box::new(Asking { line: Request::Ask { instance, question }.line(), silence }))
-    }
-
-    /// Something came over a connection to the backend.
-    async fn hear(&mut self, call: u32, heard: Heard) -> Flow {
-        let Some(index) = self.asked.iter().position(|asked| asked.call == call) else { return Ok(()) };
-        let now = self.sys.now_ms();
-        let asked = &mut self.asked[index];
-        match (heard, asked.life) {
-            (Heard::Line(line), life) if line.is_empty() => {
-                asked.life = Some(Life::Heard(now));
-                if life.is_none() {
-                    self.sys.send(call, &asked.asking.line);
-                }
-                Ok(())
-            }
-            (Heard::Line(line), Some(_)) => match Told::read(&line) {
-                Some(told) => self.resolve(index, Outcome::Answered(told)).await,
-                None => self.resolve(index, Outcome::Unanswered("the backend talks nonsense".into())).await,
-            },
-            (Heard::Line(_), None) => {
-                self.resolve(index, Outcome::NotAsked("the backend talks nonsense".into())).await
-            }
-            (Heard::Lost(reason), None) => self.resolve(index, Outcome::NotAsked(reason)).await,
-            (Heard::Lost(reason), Some(_)) => self.resolve(index, Outcome::Unanswered(reason)).await,
-        }
-    }
-
-    /// Gives up connections that do not come to stand or have fallen silent, and asks the others for signs of life.
-    async fn lose_patience(&mut self) -> Flow {
-        let now = self.sys.now_ms();
-        while let Some(index) = self.asked.iter().position(|asked| asked.due() <= now) {
-            let asked = &mut self.asked[index];
-            match asked.life {
-                None => {
-                    let reason = "the backend cannot be reached".to_owned();
-                    self.resolve(index, Outcome::NotAsked(reason)).await?;
-                }
-                Some(Life::AskedFor(_)) => {
-                    let reason = "the backend has fallen silent".to_owned();
-                    self.resolve(index, Outcome::Unanswered(reason)).await?;
-                }
-                Some(Life::Heard(_)) => {
-                    asked.life = Some(Life::AskedFor(now));
-                    let call = asked.call;
-                    self.sys.send(call, b"\n");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// It is known what comes of a question: what has waited for it goes on.
-    async fn resolve(&mut self, index: usize, outcome: Outcome) -> Flow {
-        let mut asked = self.asked.remove(index);
-        self.sys.hang_up(asked.call);
-        let said = host::said(outcome, asked.asking.silence);
-        for step in &mut asked.steps {
-            match step {
-                Step::Answer(answer) => {
-                    answer.take(said);
-                    if self.last.id == answer.reply.id {
-                        self.last = answer.reply.clone();
-                    }
-                    break;
-                }
-                Step::Work(call) => {
-                    call.failure = said.err();
-                    break;
-                }
-                _ => {}
-            }
-        }
-        self.perform(asked.id.as_ref(), asked.steps).await
-    }
-
-    /// Closes the connections of these questions, and drops what waits for them.
-    fn hang_up(&mut self, these: impl Fn(&Asked) -> bool) {
-        for asked in self.asked.extract_if(.., |asked| these(asked)) {
-            self.sys.hang_up(asked.call);
-        }
     }
 
     /// The reply of a request that is due now, or what its faults make of it.

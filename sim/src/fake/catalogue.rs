@@ -201,16 +201,7 @@ const MORE: &[When] = &[When::AfterReply, When::OnCancel, When::OnShutdown, When
 const SHUTDOWN: &[When] = &[When::OnShutdown];
 
 /// Everything but the handshake.
-const CALLS: &[&str] = &[
-    "link.exec",
-    "link.fetch",
-    "link.push",
-    "link.checkSteps",
-    "host.acquire",
-    "host.lookup",
-    "host.status",
-    "host.release",
-];
+const CALLS: &[&str] = METHODS.split_at(1).1;
 /// Those that take a `timeoutMs` and are answered by a run.
 const RUNS: &[&str] = &["link.exec", "link.fetch", "link.push"];
 /// Those that are answered by steps.

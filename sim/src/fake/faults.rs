@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::catalogue::{Act, Topic, When};
 use super::sys::{Fd, Until};
 
-/// The methods that the fake plugin answers, hence those that `on` can name.
+/// The methods that the fake plugin answers, hence those that `on` can name; the handshake first.
 pub const METHODS: &[&str] = &[
     "initialize",
     "link.exec",

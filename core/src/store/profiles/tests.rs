@@ -25,7 +25,10 @@ fn what_was_inserted_is_found_again_by_name() {
     os.block_on(async {
         let store = open(&os, Missing::Empty).await;
         assert_eq!(store.read(|tx| find(tx, &full.name)).await, Ok(Some(full.clone())));
-        assert_eq!(store.read(names).await, Ok(vec!["dock".to_owned(), "quay".to_owned()]));
+        assert_eq!(
+            store.read(crate::store::hosts::names).await,
+            Ok(vec!["dock".to_owned(), "quay".to_owned()])
+        );
         let wanted = [plain, full].map(|host| (host.name.to_string(), Ok(host)));
         assert_eq!(store.read(all).await.unwrap(), wanted);
     });
