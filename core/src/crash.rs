@@ -9,6 +9,7 @@ use std::sync::Once;
 use std::task::Poll;
 
 use crate::cli::failure::{Failure, Kind};
+use crate::reached;
 
 /// A panic that was caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Crash> {
         match polled {
             Ok(poll) => poll.map(Ok),
             Err(_) => {
+                reached!("PRC-13 a defect is caught");
                 let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
                 Poll::Ready(Err(Crash { place }))
             }

@@ -26,6 +26,7 @@ use mu_protocol::schema::SCHEMA_DIGEST;
 pub use self::effect::{EffectError, Sending};
 use crate::call_error::{CallError, Unanswered};
 use crate::os::{Env, Exec, Mono, Os, Signal};
+use crate::reached;
 use crate::session::{Answer, Cause, Ending, Expected, NotSent, Process, Request, Session, Status};
 use crate::start_error::Failure;
 pub use crate::start_error::StartError;
@@ -233,7 +234,10 @@ impl<O: Os> Invocation<O> {
                 cause: Cause::LeaderExited | Cause::StdoutClosed,
                 declaration: Some(declaration),
                 ..
-            }) => Ok(declaration),
+            }) => {
+                reached!("A-04 a declaration given right before the exit");
+                Ok(declaration)
+            }
             Err(ending) => Err(StartError::from_ending(&ending)),
         }
     }
@@ -266,6 +270,7 @@ impl<O: Os> Invocation<O> {
             };
             let pause = if error.kind == ErrorKind::Retryable { pauses.next() } else { None };
             let Some(pause) = pause else { return Err(CallError::Refused(C::METHOD, error)) };
+            reached!("ERR-01 a call is repeated");
             if self.sleep_until(self.os.now() + Duration::from_millis(*pause)).await.is_err() {
                 return Err(CallError::Refused(C::METHOD, error));
             }
@@ -359,6 +364,7 @@ impl<O: Os> Invocation<O> {
             };
             match pauses.next() {
                 Some(pause) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                    reached!("REG-08 an exec is tried again: its file is being written");
                     let until = now + Duration::from_millis(*pause);
                     self.sleep_until(until).await.map_err(StartError::Interrupted)?;
                 }
@@ -442,6 +448,7 @@ impl<O: Os> Invocation<O> {
         while let Poll::Ready(signal) = self.os.poll_signal(cx) {
             moved = true;
             if self.signal().is_none() {
+                reached!("PRC-09 a signal stops every plugin");
                 self.inner.borrow_mut().signal = Some(signal);
                 self.stop_all(Cause::Signal(signal));
             }
@@ -514,6 +521,7 @@ impl<O: Os> Plugin<O> {
     /// What is to be said to a start without starting anything.
     fn known(&mut self, start: &Start) -> Option<Result<Declaration, StartError>> {
         if let Some(refused) = &self.refused {
+            reached!("TRN-20 not started again in this run");
             return Some(Err(refused.clone()));
         }
         let Some(Status::Ready(declaration)) =

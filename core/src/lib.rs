@@ -7,6 +7,7 @@
 //! - [`journal`]: effects without a definite answer, and how they come to one
 //! - [`link`]: one host's link: scripts, fetches, pushes, checks
 //! - [`provider`]: hosts that plugins provide, as verbs need them
+//! - [`marks`]: places that the simulator must have been at
 //! - [`trust`]: the checks on a plugin's file
 //! - [`invocation`]: one run of mu with the plugins it has started
 //! - [`session`]: one plugin process as a state machine; [`start_error`]: why there is none
@@ -21,6 +22,7 @@ pub mod deadlines;
 pub mod invocation;
 pub mod journal;
 pub mod link;
+pub mod marks;
 pub mod os;
 pub mod provider;
 pub mod session;

@@ -10,6 +10,7 @@ use crate::invocation::{Invocation, Start};
 use crate::journal::failure::{self, Concern};
 use crate::journal::{Ended, Journal, Outcome, Resolution, rows};
 use crate::os::Os;
+use crate::reached;
 use crate::store::effects::{self, Effect};
 use crate::store::hosts::{self, Host, State};
 use crate::store::plugins::{self, Plugin};
@@ -63,6 +64,7 @@ pub async fn settle<O: Os>(
                 let ended = Ended { outcome, error, unkept };
                 return Err(failure::ended(&effect, &plugin, &ended, concern));
             }
+            reached!("EFF-04 resolved before the verb goes on");
             Ok(Settled::Just(effect, outcome, unkept))
         }
     }
@@ -104,7 +106,10 @@ pub async fn known<O: Os>(store: &Store<O>, name: &HostName) -> Result<(Host, Pl
 pub fn usable(host: &Host) -> Result<(), Failure> {
     match &host.state {
         State::Ready(_) => Ok(()),
-        State::Lost { reason, .. } => Err(lost(host, reason)),
+        State::Lost { reason, .. } => {
+            reached!("HOST-12 refused: the host is lost");
+            Err(lost(host, reason))
+        }
         State::Acquiring | State::Releasing(_) => {
             let what = format!(
                 "host {} is {}; it can be used, or its name is free, once that has ended",
@@ -118,6 +123,7 @@ pub fn usable(host: &Host) -> Result<(), Failure> {
 
 /// A host that was changed by another run of mu while this one looked at it, or has gone; its name may mean another one.
 pub fn another(asked: &Host) -> Failure {
+    reached!("A-78 the host became another one meanwhile");
     let what = format!("host {} was changed by another mu meanwhile; look again", asked.name);
     Failure::new(Kind::HostNotReady, what).or_else([format!("mu host show {}", asked.name)])
 }
@@ -135,6 +141,7 @@ pub fn same_instance(host: &Host, plugin: &Plugin) -> Result<(), Failure> {
     if host.instance.as_str() == now {
         return Ok(());
     }
+    reached!("EFF-24 refused: the host is another instance's");
     let what = format!(
         "host {}: stop-changed: it belongs to instance {} of plugin {}, which is {now} now; nothing was sent; register the \
          plugin that has it",

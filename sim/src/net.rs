@@ -21,6 +21,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use mu_core::reached;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use turmoil_net::shim::tokio::net::{TcpListener, TcpStream};
 use turmoil_net::{
@@ -181,10 +182,22 @@ impl Network {
     fn change(&self, net: &NetAt) {
         let mut way = self.way.borrow_mut();
         match net.deed {
-            NetDeed::Partition => (way.no_backend, way.no_plugin) = (true, true),
-            NetDeed::ToBackend => way.no_backend = true,
-            NetDeed::ToPlugin => way.no_plugin = true,
-            NetDeed::Delay => way.delay_ms = net.ms,
+            NetDeed::Partition => {
+                reached!("world: the network is parted");
+                (way.no_backend, way.no_plugin) = (true, true);
+            }
+            NetDeed::ToBackend => {
+                reached!("world: nothing reaches the backend");
+                way.no_backend = true;
+            }
+            NetDeed::ToPlugin => {
+                reached!("world: nothing comes from the backend");
+                way.no_plugin = true;
+            }
+            NetDeed::Delay => {
+                reached!("world: the network is slow");
+                way.delay_ms = net.ms;
+            }
             NetDeed::Heal => (way.no_backend, way.no_plugin, way.delay_ms) = (false, false, None),
             NetDeed::Reset => {
                 drop(way);
@@ -199,6 +212,7 @@ impl Network {
         let Some(fabric) = &*fabric else { return };
         let standing = netstat(backend_ip()).entries.into_iter();
         for (ours, theirs) in standing.filter_map(|entry| Some((entry.local, entry.peer?))) {
+            reached!("world: a connection is reset");
             for (from, to) in [(ours, theirs), (theirs, ours)] {
                 let flags = TcpFlags { rst: true, ..TcpFlags::default() };
                 fabric.guard.deliver(Packet {
@@ -221,6 +235,7 @@ impl Network {
 
     /// mu's machine slept: time has passed for the backend, and for nobody else.
     pub fn slept(&self, span: Duration) {
+        reached!("world: the machine sleeps");
         self.slept.set(self.slept.get() + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
         self.pump();
     }

@@ -11,6 +11,7 @@ use super::{Invocation, RETRY_PAUSES_MS, Start};
 use crate::call_error::CallError;
 use crate::journal::moment::{Moment, Window};
 use crate::os::{Os, ProcessId};
+use crate::reached;
 use crate::session::{Cause, NotSent, Request, Status};
 use crate::store::effects::Sent;
 
@@ -78,17 +79,21 @@ impl<O: Os> Invocation<O> {
             record(sent).await.map_err(EffectError::Record)?;
             let not_sent = |why| Err(CallError::NotSent(method, why).into());
             if let Err(signal) = self.look_for_signals().await {
+                reached!("PRC-12 an effect is not sent: a signal came");
                 return not_sent(NotSent::Stopped(Box::new(Cause::Signal(signal))));
             }
             // Making it durable may have taken long; a plugin may refuse what comes after its deadline, and mu would not wait.
             if self.os.now() >= now + budget {
+                reached!("TMO-08 an effect is not sent: its time is over");
                 return not_sent(NotSent::Overdue);
             }
             if window.is_some_and(|window| !window.is_open(&Moment::now(&self.os))) {
+                reached!("A-77 an effect is not sent: its window is over by now");
                 return not_sent(NotSent::WindowOver);
             }
             // The process that was recorded is the one that gets it.
             if self.ready_group(name).as_ref() != Some(&group) {
+                reached!("EFF-02 an effect is not sent: its plugin is gone");
                 return not_sent(NotSent::Gone);
             }
             let request = Request { method, line, deadline: now + budget };
@@ -98,6 +103,7 @@ impl<O: Os> Invocation<O> {
             };
             let pause = if error.kind == ErrorKind::Retryable { pauses.next() } else { None };
             let Some(pause) = pause else { return Err(CallError::Refused(method, error).into()) };
+            reached!("ERR-01 an effect is repeated");
             if self.sleep_until(self.os.now() + Duration::from_millis(*pause)).await.is_err() {
                 return Err(CallError::Refused(method, error).into());
             }

@@ -39,6 +39,7 @@ use crate::journal::proof::{Living, ProvenDead};
 use crate::journal::reading::{Asked, Expected, Question, Reading, Why};
 use crate::journal::rules::{Left, Step, Ways};
 use crate::os::{Mono, Os, ProcessId};
+use crate::reached;
 use crate::session::GRACE;
 use crate::store::effects::{self, Effect, Sent};
 use crate::store::plugins::{self, Plugin};
@@ -199,6 +200,7 @@ impl<'a, O: Os> Journal<'a, O> {
             // It was not written. What had been written before was answered with `retryable`: nothing happened.
             Err(EffectError::Record(failure)) => {
                 if effect.sends.len() > 1 {
+                    reached!("EFF-02 not sent again: its send could not be written down");
                     let reading = Reading::Undone(proof::Warrant::definite_reply());
                     self.settle(&effect, reading, None, &settle).await;
                 }
@@ -231,7 +233,10 @@ impl<'a, O: Os> Journal<'a, O> {
     ) -> Result<Resolution, Failure> {
         let claimed = self.claim(key).await?;
         let (effect, plugin) = match claimed {
-            Claimed::Gone => return Ok(Resolution::Gone),
+            Claimed::Gone => {
+                reached!("EFF-06 gone: another mu resolved it");
+                return Ok(Resolution::Gone);
+            }
             Claimed::Refused(effect, refusal) => return Ok(Resolution::Refused(effect, refusal)),
             Claimed::Mine(effect, plugin) => (effect, plugin),
         };
@@ -277,6 +282,7 @@ impl<'a, O: Os> Journal<'a, O> {
                 let Some(effect) = effects::find(tx, key.as_str())? else { return Ok(Claimed::Gone) };
                 let effect = Box::new(effect);
                 if let Some(living) = effect.parties().living_mu(os, &me) {
+                    reached!("EFF-05 refused before it was claimed");
                     return Ok(Claimed::Refused(effect, Refusal::Lives(living)));
                 }
                 let Some(plugin) = plugins::find(tx, effect.plugin.as_str())? else {
@@ -301,12 +307,14 @@ impl<'a, O: Os> Journal<'a, O> {
         let dead = loop {
             match ProvenDead::look(os, &effect.parties(), &me) {
                 Err(Living::Group(_)) if os.now() < until => {
+                    reached!("EFF-12 waited for a group to end");
                     self.pause(&mut pause, LONGEST_LOOK, until).await?;
                 }
                 look => break look,
             }
         };
         if dead.is_ok() && effect.quiet.is_none() {
+            reached!("A-42 quiet from now on");
             let quiet = Moment::now(os);
             self.store.write(|tx| effects::keep_quiet(tx, &effect.key, &quiet)).await?;
             effect.quiet = Some(quiet);
@@ -395,6 +403,7 @@ impl<'a, O: Os> Journal<'a, O> {
                     self.invocation.sleep_until(at).await.map_err(StoreError::Interrupted)
                 }
                 Reading::Open(Why::Pending) if os.now() < until => {
+                    reached!("EFF-12 asked again while it is pending");
                     self.pause(&mut pause, LONGEST_QUESTION, until).await
                 }
                 reading => {
@@ -450,6 +459,9 @@ impl<'a, O: Os> Journal<'a, O> {
                 settle(tx, effect, &outcome)
             })
             .await;
+        if closed.is_err() {
+            reached!("A-85 its end could not be written down");
+        }
         Ended { outcome, error, unkept: closed.err() }
     }
 
@@ -486,6 +498,7 @@ fn same_plugin(tx: Tx<'_>, started: &Plugin) -> Result<(), Failure> {
     if now.argv == started.argv && now.declaration == started.declaration {
         return Ok(());
     }
+    reached!("EFF-24 nothing sent: its plugin was registered anew");
     let what = format!("plugin {name} was registered anew while this ran; nothing was sent; run it again");
     Err(Failure::new(Kind::LoadRefused, what).or_else([format!("mu plugin show {name}")]))
 }

@@ -20,6 +20,7 @@ use super::moment::Moment;
 use super::proof::{Fenced, Warrant};
 use super::rules::Ways;
 use crate::call_error::CallError;
+use crate::reached;
 
 /// How an effect was asked about.
 #[derive(Debug)]
@@ -156,16 +157,26 @@ impl fmt::Display for Why {
 /// Judges an answer.
 pub fn read(asked: Asked<'_>, answer: &Result<AnyResult, CallError>) -> Reading {
     match (asked.question, answer) {
-        (Question::First, Err(error)) if error.is_definite() => Reading::Undone(Warrant::definite_reply()),
+        (Question::First, Err(error)) if error.is_definite() => {
+            reached!("EFF-03 undone: a definite error");
+            Reading::Undone(Warrant::definite_reply())
+        }
         // A plugin vouches by these kinds that the key never took effect, whichever send may have been the one (ERR-06). What
         // is not sent again says nothing about what was sent before.
         (Question::Again, Err(CallError::Refused(_, ReplyError { kind, .. })))
             if *kind != ErrorKind::UnknownOutcome =>
         {
+            reached!("A-41 undone: an error answers a repeat");
             Reading::Undone(Warrant::definite_reply())
         }
-        (_, Err(error)) if error.was_asked() => Reading::Open(Why::NoAnswer),
-        (_, Err(_)) => Reading::Open(Why::NotAsked),
+        (_, Err(error)) if error.was_asked() => {
+            reached!("EFF-03 open: no answer that tells");
+            Reading::Open(Why::NoAnswer)
+        }
+        (_, Err(_)) => {
+            reached!("EFF-04 open: its plugin could not be asked");
+            Reading::Open(Why::NotAsked)
+        }
         (Question::First | Question::Again, Ok(result)) => done(asked.expected, result),
         (Question::LookUp(fenced), Ok(AnyResult::HostLookup(lookup))) => {
             let lookup = found(lookup, |acquired| AnyResult::HostAcquire(acquired.clone()));
@@ -249,21 +260,46 @@ fn looked_up(
         return Reading::Open(Why::Mismatch("it answers a question that the plugin does not serve"));
     };
     match lookup {
-        Lookup::Found(result) => done(expected, &result),
-        Lookup::Pending => Reading::Open(Why::Pending),
-        Lookup::Unknown(reason) => Reading::Open(Why::Unknown(reason.as_str().to_owned())),
+        Lookup::Found(result) => {
+            reached!("EFF-12 found");
+            done(expected, &result)
+        }
+        Lookup::Pending => {
+            reached!("EFF-12 open: pending");
+            Reading::Open(Why::Pending)
+        }
+        Lookup::Unknown(reason) => {
+            reached!("EFF-12 open: the plugin cannot tell");
+            Reading::Open(Why::Unknown(reason.as_str().to_owned()))
+        }
         Lookup::None if !none_counts => Reading::Open(Why::NoneDoesNotCount),
-        Lookup::None if fenced.is_some() => Reading::Undone(Warrant::definite_reply()),
+        Lookup::None if fenced.is_some() => {
+            reached!("EFF-13 undone: a none that bars its key");
+            Reading::Undone(Warrant::definite_reply())
+        }
         Lookup::None => {
             let Some(in_flight) = caps.in_flight_ms.map(Duration::from_millis) else {
+                reached!("EFF-13 open: a none that nothing backs");
                 return Reading::Open(Why::NoneIsNoProof);
             };
             let Some(quiet) = quiet else { return Reading::Open(Why::NoneTooEarly(in_flight)) };
             match quiet.rest_of(in_flight, at) {
-                Some(Duration::ZERO) => Reading::Undone(Warrant::definite_reply()),
-                Some(rest) if rest <= WAITED_OUT => Reading::AskAgain(rest),
-                Some(rest) => Reading::Open(Why::NoneTooEarly(rest)),
-                None => Reading::Open(Why::NoneInDisorder),
+                Some(Duration::ZERO) => {
+                    reached!("A-42 undone: a none after its time on the way");
+                    Reading::Undone(Warrant::definite_reply())
+                }
+                Some(rest) if rest <= WAITED_OUT => {
+                    reached!("A-42 asked again: the rest is waited out");
+                    Reading::AskAgain(rest)
+                }
+                Some(rest) => {
+                    reached!("A-42 open: a none too early");
+                    Reading::Open(Why::NoneTooEarly(rest))
+                }
+                None => {
+                    reached!("A-42 open: a clock ran backwards");
+                    Reading::Open(Why::NoneInDisorder)
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use mu_protocol::messages::method::Method;
 
 use super::moment::{Moment, Window};
 use super::proof::{Fenced, Living, Permit, ProvenDead};
+use crate::reached;
 
 /// What of an open effect matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +162,14 @@ impl fmt::Display for Left {
     }
 }
 
+fn refused(living: Living) {
+    match living {
+        Living::Writer(_) => reached!("EFF-05 refused: its writer lives"),
+        Living::Resolver(_) => reached!("EFF-06 refused: another mu resolves it"),
+        Living::Group(_) => reached!("EFF-12 refused: a group that was sent it lives"),
+    }
+}
+
 /// Decides. `dead` is what a look at all parties found, `instance` what the plugin declares now.
 pub fn decide(
     open: &Open<'_>,
@@ -171,16 +180,32 @@ pub fn decide(
 ) -> Step {
     let dead = match dead {
         Ok(dead) => dead,
-        Err(living) => return Step::Refuse(living),
+        Err(living) => {
+            refused(living);
+            return Step::Refuse(living);
+        }
     };
-    let Some(permit) = Permit::new(dead, open.instance, instance) else { return Step::StopChanged };
+    let Some(permit) = Permit::new(dead, open.instance, instance) else {
+        reached!("EFF-07 refused: the plugin became another instance");
+        return Step::StopChanged;
+    };
     let resend = |length: Duration, permit| {
         let window = Window::new(open.begun.clone(), length);
-        if window.is_open(now) { Step::Resend { window, permit } } else { Step::Leave(Left::WindowOver) }
+        if window.is_open(now) {
+            reached!("EFF-10 sent again: its window is open");
+            Step::Resend { window, permit }
+        } else {
+            reached!("EFF-11 left: its window is over");
+            Step::Leave(Left::WindowOver)
+        }
     };
     match ways {
-        Ways::Repeat => Step::Reissue(permit),
+        Ways::Repeat => {
+            reached!("EFF-08 sent again: a repeat does no harm");
+            Step::Reissue(permit)
+        }
         Ways::Key { caps, .. } if caps.lookup => {
+            reached!("EFF-09 looked up");
             Step::LookUp { fenced: Fenced::by(&permit, caps.fence_key), permit }
         }
         Ways::Key { caps: KeyCapabilities { dedupe: Some(dedupe), .. }, resends: true, .. } => {
@@ -189,7 +214,10 @@ pub fn decide(
         Ways::Delivery { receipt: true, .. } => Step::AskForReceipt(permit),
         Ways::Delivery { .. } if open.superseded => Step::Leave(Left::Superseded),
         Ways::Delivery { dedupe: Some(length), .. } => resend(length, permit),
-        Ways::Key { .. } | Ways::Delivery { .. } | Ways::None => Step::Leave(Left::NoWay),
+        Ways::Key { .. } | Ways::Delivery { .. } | Ways::None => {
+            reached!("EFF-11 left: its plugin offers no way");
+            Step::Leave(Left::NoWay)
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::invocation::Invocation;
 use crate::link::LinkError;
 use crate::link::site::Site;
 use crate::os::Os;
+use crate::reached;
 use crate::store::channels::{self, Held, Taken};
 use crate::store::{Store, StoreError};
 
@@ -38,8 +39,10 @@ pub(super) async fn take<O: Os>(
         };
         let now = os.now();
         if now >= until {
+            reached!("SEAM-04 all channels stayed held");
             return Err(LinkError::Busy { budget, holders });
         }
+        reached!("SEAM-04 waited for a channel");
         invocation.sleep_until((now + pause).min(until)).await.map_err(LinkError::Interrupted)?;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

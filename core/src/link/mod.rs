@@ -40,6 +40,7 @@ use crate::invocation::{Invocation, Start};
 use crate::link::site::Site;
 use crate::os::Os;
 use crate::provider;
+use crate::reached;
 use crate::session::GRACE;
 use crate::store::plugins::{self, Plugin};
 use crate::store::profiles;
@@ -109,6 +110,7 @@ impl<'a, O: Os> Link<'a, O> {
     pub async fn exec(&self, script: &str, cwd: &RemotePath, timeout: Duration) -> Result<Ran, LinkError> {
         let (bytes, limit) = (script.len() as u64, self.declared.max_script_bytes);
         if bytes > limit {
+            reached!("LINK-20 a script that the link does not take");
             return Err(LinkError::ScriptTooLong { bytes, limit });
         }
         let params = ExecParams {
@@ -124,6 +126,7 @@ impl<'a, O: Os> Link<'a, O> {
                 Ok(Ran { may_still_run: run.exit_code.is_none() && unknown, run, said: None })
             }
             Err(LinkError::Call(CallError::Refused(_, error))) if error.kind == ErrorKind::UnknownOutcome => {
+                reached!("ERR-05 a script of which the outcome is not known");
                 let run =
                     Run { exit_code: None, stdout: String::new(), stderr: String::new(), partial: true };
                 let said = error.message.lines().next().unwrap_or_default().to_owned();
@@ -149,6 +152,7 @@ impl<'a, O: Os> Link<'a, O> {
         let template = self.host.fetch_template.as_ref().filter(|_| !self.declared.fetch);
         if template.is_none() && !self.declared.fetch {
             repository.forget_fetch_head(os)?;
+            reached!("REG-19 no fetch and no template");
             return Err(LinkError::NoTemplate);
         }
         let fetch = async {
@@ -205,6 +209,7 @@ impl<'a, O: Os> Link<'a, O> {
         let run = self.invocation.call(&self.start(), params, budget).await?;
         if run.exit_code.is_none() && self.declared.remote_on_timeout == RemoteOnTimeout::Stopping {
             // A signal does not end the wait: what was cut off may still run, and mu has one grace to end anyway.
+            reached!("LINK-18 waited for what a cut-off script left");
             let os = self.invocation.os();
             os.sleep_until(os.now() + GRACE).await;
         }

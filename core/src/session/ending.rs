@@ -9,6 +9,7 @@ use mu_protocol::messages::method::Method;
 use mu_protocol::objects::{Fault, Mismatch};
 
 use crate::os::{Exit, Signal};
+use crate::reached;
 
 /// Why the stop sequence began. The first cause stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,21 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Notes which it is.
+    pub(super) fn mark(&self) {
+        match self {
+            Cause::Done => reached!("PRC-07 stopped: no more use for it"),
+            Cause::Signal(_) => reached!("PRC-09 stopped: a signal"),
+            Cause::Refused(_) => reached!("LOAD-01 stopped: a load rule"),
+            Cause::Broken(_) => reached!("TRN-18 stopped: an invalid message"),
+            Cause::HandshakeDeadline => reached!("HSK-08 stopped: no answer in time"),
+            Cause::Deadline { .. } => reached!("TMO-04 stopped: a call is overdue"),
+            Cause::Cancelled { .. } => reached!("TMO-04 stopped: a call was given up"),
+            Cause::StdoutClosed => reached!("A-72 stopped: its stdout is closed"),
+            Cause::LeaderExited => reached!("A-04 stopped: its leader is gone"),
+        }
+    }
+
     /// The call that brought the stop about.
     pub fn call(&self) -> Option<u64> {
         match self {

@@ -39,6 +39,7 @@ use mu_protocol::messages::method::Method;
 use mu_protocol::outgoing;
 
 use crate::os::{Exit, Mono};
+use crate::reached;
 
 pub use call::{Answer, NotSent, Request};
 pub use drive::Process;
@@ -211,6 +212,7 @@ impl Session {
     /// Nobody reads the plugin's stdin any more. What was begun stays sent and unanswered, what was not is never
     /// sent.
     pub fn write_failed(&mut self) {
+        reached!("A-73 nobody reads stdin any more");
         let unsent = self.outbox.clear();
         self.never_sent(&unsent, &NotSent::StdinClosed);
         if matches!(self.state, State::Farewell(_)) {
@@ -289,6 +291,7 @@ impl Session {
     pub fn cancel(&mut self, now: Mono, id: u64) {
         let Some(Pending::Call { method, .. }) = self.pending.get(&id).copied() else { return };
         if self.outbox.remove_unsent(id) {
+            reached!("TMO-08 given up before it was written");
             self.never_sent(&[id], &NotSent::Cancelled);
         } else {
             self.stop(now, Cause::Cancelled { id, method });
@@ -346,6 +349,7 @@ impl Session {
                     self.end_farewell();
                     if let State::Grace(cause) = &mut self.state {
                         self.state = State::Killed(std::mem::replace(cause, Cause::Done));
+                        reached!("PRC-07 killed: the grace is over");
                         self.grace_over = true;
                         self.actions.push_back(Action::KillGroup);
                     }
@@ -374,6 +378,7 @@ impl Session {
             .collect();
         for (id, method) in overdue {
             if self.outbox.remove_unsent(id) {
+                reached!("TMO-08 overdue before it was written");
                 self.never_sent(&[id], &NotSent::Overdue);
             } else {
                 self.stop(now, Cause::Deadline { id, method });
@@ -410,6 +415,7 @@ impl Session {
     /// PRC-07: a cancel for each pending call, `shutdown`, the end of stdin, one grace, the kill. The call that is the
     /// cause is cancelled first (TMO-04).
     fn begin_stop(&mut self, now: Mono, cause: Cause) {
+        cause.mark();
         let first = cause.call();
         let half_a_line = self.outbox.front_is_begun();
         let unsent = self.outbox.clear();
@@ -419,6 +425,7 @@ impl Session {
         self.state = State::Farewell(cause);
         self.watch_deadlines();
         if half_a_line || !self.stdin_open {
+            reached!("A-73 nothing is written behind half a line");
             self.end_farewell(); // nothing is written behind half a line
             return;
         }

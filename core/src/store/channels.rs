@@ -4,6 +4,7 @@
 use rusqlite::params;
 
 use crate::os::{Os, Pid, ProcessId};
+use crate::reached;
 use crate::store::{StoreError, Tx};
 use crate::verbs::name::HostName;
 
@@ -63,6 +64,7 @@ pub fn reclaim<O: Os>(tx: Tx<'_>, os: &O, host: &HostName) -> Result<Vec<Pid>, S
         if os.identify(holder.pid).as_ref() == Some(&holder) {
             living.push(holder.pid);
         } else {
+            reached!("A-37 a channel is taken back from the dead");
             free(tx, &held)?;
         }
     }

@@ -34,6 +34,7 @@ pub use error::StoreError;
 
 use crate::invocation::Invocation;
 use crate::os::{FileKind, Mono, Os};
+use crate::reached;
 
 /// How long a locked database is waited for before a verb gives up.
 pub const BUSY_LIMIT: Duration = Duration::from_secs(10);
@@ -175,6 +176,7 @@ struct Open<'a>(&'a Connection);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
+            reached!("A-85 a transaction is undone");
             // SQLite undoes the transaction anyway when the connection closes.
             let _ = self.0.execute_batch("ROLLBACK");
         }
@@ -217,14 +219,17 @@ impl<'a, O: Os> Wait<'a, O> {
     async fn pause(&mut self, path: &Path) -> Result<(), StoreError> {
         let now = self.invocation.os().now();
         if now >= self.until {
+            reached!("A-24 the database stayed locked");
             return Err(StoreError::Busy { path: path.to_owned() });
         }
         let until = (now + self.pause).min(self.until);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         if self.deaf {
+            reached!("A-24 waited for the database, whatever signal comes");
             self.invocation.os().sleep_until(until).await;
             return Ok(());
         }
+        reached!("A-24 waited for the database");
         self.invocation.sleep_until(until).await.map_err(StoreError::Interrupted)
     }
 

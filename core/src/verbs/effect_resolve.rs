@@ -12,6 +12,7 @@ use crate::journal::failure::{self, Concern};
 use crate::journal::proof::ProvenDead;
 use crate::journal::{Ended, Journal, Outcome, Refusal, Resolution, rows};
 use crate::os::{EpochMs, Os};
+use crate::reached;
 use crate::store::effects::{self, Effect, Verdict};
 use crate::store::hosts::{self, Facts};
 use crate::store::{Missing, Store, Tx, plugins};
@@ -89,6 +90,7 @@ async fn by_word<O: Os>(
             let me = os.identify(os.env().pid).expect("mu itself lives");
             let dead = ProvenDead::look(os, &effect.parties(), &me)
                 .map_err(|living| failure::refused(&effect, &Refusal::Lives(living), Concern::Own))?;
+            reached!("EFF-11 closed by the operator's word");
             let outcome = match verdict {
                 Verdict::Done(handle) => {
                     done(tx, &effect, handle.as_ref(), now)?;

@@ -14,6 +14,7 @@ use crate::journal::failure::{self, Concern};
 use crate::journal::{Journal, New, Outcome, rows};
 use crate::os::Os;
 use crate::provider::{self, Settled};
+use crate::reached;
 use crate::store::effects::Effect;
 use crate::store::hosts::{self, Facts, Host, Params, State};
 use crate::store::plugins;
@@ -42,6 +43,7 @@ pub async fn run<O: Os>(
         let resolved = resolved.map(|host| stored.unwrap_or(host));
         match (resolved, unkept) {
             (Some(host), unkept) if host.plugin == *provider && host.params == *params => {
+                reached!("EFF-04 an acquire finds what it asked for");
                 return Ok(acquired(&host, &effect, unkept));
             }
             (_, Some(error)) => return Err(error.into()),

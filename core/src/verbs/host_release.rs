@@ -12,6 +12,7 @@ use crate::journal::failure::{self, Concern};
 use crate::journal::{Journal, New, Outcome, rows};
 use crate::os::Os;
 use crate::provider::{self, Settled};
+use crate::reached;
 use crate::store::effects::Effect;
 use crate::store::hosts::{self, Host, State};
 use crate::store::{Missing, Store, StoreError, Tx, channels};
@@ -70,6 +71,7 @@ fn release<O: Os>(tx: Tx<'_>, os: &O, asked: &Host) -> Result<(), Failure> {
     let State::Ready(handle) = &now.state else { return provider::usable(&now) };
     let holders = channels::reclaim(tx, os, name)?;
     if !holders.is_empty() {
+        reached!("HOST-08 not released: it is in use");
         let pids: Vec<String> = holders.iter().map(|pid| format!("process {pid}")).collect();
         let what = format!("host {name} is in use by {}; try again once it is done", pids.join(", "));
         return Err(Failure::new(Kind::StillReferenced, what).or_else([format!("mu host release {name}")]));

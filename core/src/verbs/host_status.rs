@@ -14,6 +14,7 @@ use crate::invocation::Invocation;
 use crate::journal::proof::{ProvenDead, Warrant};
 use crate::os::Os;
 use crate::provider;
+use crate::reached;
 use crate::store::hosts::{self, Host, State};
 use crate::store::{Missing, Store, StoreError, Tx, effects};
 use crate::verbs::name::HostName;
@@ -55,6 +56,7 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName, full: bool)
             Ok(Output { notes, uncut, ..Output::new(Data::Row(now.row())) })
         }
         HostState::Gone { reason } => {
+            reached!("HOST-12 gone");
             let reason = reason.as_str();
             Err(match store.write(|tx| lose(tx, os, &host, reason)).await? {
                 true => provider::lost(&host, reason),
@@ -62,10 +64,12 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName, full: bool)
             })
         }
         HostState::NeedsHuman { remedy } => {
+            reached!("HOST-16 a person has to act");
             let what = format!("host {name} needs a person: {remedy}");
             Err(Failure::new(Kind::NeedsHuman, what).or_else([format!("mu host status {name}")]))
         }
         HostState::Unknown { reason } => {
+            reached!("HOST-16 the plugin cannot tell");
             let what =
                 format!("host {name}: {} cannot tell: {reason}; nothing recorded has changed", plugin.name);
             Err(Failure::new(Kind::OutcomeUnknown, what).or_else([format!("mu host status {name}")]))
@@ -75,6 +79,7 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, name: &HostName, full: bool)
 
 ///
 fn other(host: &Host, handle: &Handle) -> Failure {
+    reached!("A-56 an answer about another handle");
     let what = format!(
         "host {}: {} answers {} for handle {handle}, which is not the one recorded; nothing recorded has changed",
         host.name,
@@ -103,7 +108,10 @@ fn lose<O: Os>(tx: Tx<'_>, os: &O, asked: &Host, reason: &str) -> Result<bool, S
     if let Some(effect) = effects::of_host(tx, &asked.name)? {
         let me = os.identify(os.env().pid).expect("mu itself lives");
         match ProvenDead::look(os, &effect.parties(), &me) {
-            Ok(dead) => effects::close(tx, &effect.key, Warrant::host_gone(&dead))?,
+            Ok(dead) => {
+                reached!("A-80 a release is closed: its host is gone");
+                effects::close(tx, &effect.key, Warrant::host_gone(&dead))?;
+            }
             Err(_) => return Ok(false),
         }
     }

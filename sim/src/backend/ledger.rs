@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use mu_core::reached;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -456,6 +457,7 @@ impl Ledger {
     ) -> Promise {
         let ready = |answer| Promise { due_ms: now.at_ms, what: Promised::Ready(answer) };
         if self.fenced.contains_key(key) {
+            reached!("world: a barred key is sent again");
             return ready(barred(key));
         }
         let known = self.latest(key).filter(|index| {
@@ -465,9 +467,11 @@ impl Ledger {
         if let Some(index) = known {
             let one = &mut self.accepted[index];
             if one.host != host || one.params != *params {
+                reached!("world: a key is used for something else");
                 let message = format!("the key {key} was used for something else");
                 return ready(Answer::refused(Refusal::Permanent, message));
             }
+            reached!("world: a repeat is recognised");
             one.repeats.push(now.at_ms);
             let due_ms = now.at_ms.max(one.effect_ms);
             return Promise { due_ms, what: Promised::Acquired(index) };
@@ -500,6 +504,11 @@ impl Ledger {
                 json!({ "pending": true })
             }
             _ => {
+                if let Some(Accepted { outcome: Outcome::Coming, .. }) =
+                    self.latest(key).map(|at| &self.accepted[at])
+                {
+                    reached!("world: a none while the effect is on its way");
+                }
                 if fence && setup.fence {
                     self.bar(key, now.at_ms);
                 }
@@ -517,6 +526,7 @@ impl Ledger {
         self.news.push(format!("key {key} is barred"));
         for one in &mut self.accepted {
             if one.key == key && one.outcome == Outcome::Coming {
+                reached!("world: a fence bars what is on its way");
                 one.outcome = Outcome::Barred;
             }
         }
@@ -548,7 +558,10 @@ impl Ledger {
         }
         let at = now.at_ms;
         match deed.deed {
-            BackendDeed::Lose => machine.gone = Some((at, Gone::Lost)),
+            BackendDeed::Lose => {
+                reached!("world: a machine is lost");
+                machine.gone = Some((at, Gone::Lost));
+            }
             BackendDeed::NeedsHuman => machine.health.push((at, Health::NeedsHuman)),
             BackendDeed::Unsure => machine.health.push((at, Health::Unsure)),
             BackendDeed::Well => machine.health.push((at, Health::Well)),

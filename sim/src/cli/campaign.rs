@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::item::{Item, Outcome};
+use super::marks::Count;
 use super::progress::Progress;
 use super::tally::{self, Tally};
 use super::{Failure, Place, say, worker};
@@ -20,10 +21,13 @@ pub(crate) struct Style {
     pub(crate) json: bool,
 }
 
-/// Plays all items in `jobs` processes; answers with the exit code.
-pub(crate) fn run(_: &Place, items: &[Item], jobs: usize, style: Style) -> Result<u8, Failure> {
+/// Plays all items in `jobs` processes; answers with the exit code. Seeds among them must reach what they are promised to.
+pub(crate) fn run(place: &Place, items: &[Item], jobs: usize, style: Style) -> Result<u8, Failure> {
     let begun = Instant::now();
     let mut report = Report::new(items.len(), style);
+    if items.iter().any(|item| matches!(item, Item::Seed(_))) {
+        report.tally.marks = Some(Count::new(&place.root)?);
+    }
     worker::play_all(&worker::own_program()?, items, jobs, |outcome| {
         report.add(outcome);
         ControlFlow::Continue(())
@@ -79,6 +83,8 @@ impl Report {
             say(&format!("{}\n", self.tally.json(took)));
         } else {
             say(&self.tally.table(took));
+            let broken = self.tally.broken();
+            say(&broken.iter().map(|what| format!("FAILED {what}\n")).collect::<String>());
         }
         self.tally.exit()
     }

@@ -70,6 +70,9 @@ pub(crate) struct Outcome {
     pub(crate) virtual_ns: u64,
     /// How often each fault took effect.
     pub(crate) fired: BTreeMap<String, u64>,
+    /// The marks that were reached, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reached: Vec<u16>,
     /// Points that were not played, since they are the same world as the one before them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) same: u64,
@@ -181,6 +184,7 @@ impl Outcome {
             events: played.events,
             virtual_ns: u64::try_from(played.virtual_time.as_nanos()).unwrap_or(u64::MAX),
             fired: played.fired,
+            reached: Vec::new(),
             same: 0,
         }
     }
@@ -188,7 +192,16 @@ impl Outcome {
     /// The outcome of an item that did not come to its end.
     pub(crate) fn crash(item: Item, text: String) -> Outcome {
         let found = vec![Found { by: CRASH.into(), rules: Vec::new(), text, replay: None }];
-        Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired: BTreeMap::new(), same: 0 }
+        Outcome {
+            item,
+            found,
+            chain: None,
+            events: 0,
+            virtual_ns: 0,
+            fired: BTreeMap::new(),
+            reached: Vec::new(),
+            same: 0,
+        }
     }
 
     /// Whether it is one.

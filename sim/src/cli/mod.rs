@@ -9,6 +9,7 @@
 //! - `campaign`: many items, their sum (`tally`) and the progress that is shown meanwhile (`progress`)
 //! - `sweep`: scenarios that are ended at each of their points
 //! - `kills`: real runs of mu that are killed at random moments
+//! - `marks`: what random seeds must reach
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
 //! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
 
@@ -21,6 +22,7 @@ mod determinism;
 mod files;
 mod item;
 mod kills;
+mod marks;
 mod progress;
 mod real;
 mod replay;

@@ -276,6 +276,7 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         events: 0,
         virtual_ns: 0,
         fired: BTreeMap::new(),
+        reached: Vec::new(),
         same: 0,
     };
     let mut alone: Option<&Point> = None;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::item::{Item, Outcome};
+use super::marks::Count;
 use super::{FOUND, HELD};
 
 /// Everything that a campaign has seen.
@@ -18,6 +19,8 @@ pub(crate) struct Tally {
     virtual_ns: u128,
     fired: BTreeMap<String, u64>,
     failures: Vec<Outcome>,
+    /// What seeds have reached; `None` where there are none.
+    pub(crate) marks: Option<Count>,
     /// Scenarios that could not be played here, and why.
     skipped: Vec<(Item, String)>,
 }
@@ -25,6 +28,9 @@ pub(crate) struct Tally {
 impl Tally {
     /// Adds what came of one item.
     pub(crate) fn add(&mut self, outcome: Outcome) {
+        if let Some(marks) = &mut self.marks {
+            marks.add(&outcome);
+        }
         match outcome.item {
             Item::File { .. } => self.scenarios += 1,
             Item::Seed(_) => self.seeds += 1,
@@ -49,9 +55,14 @@ impl Tally {
         self.failures.iter().map(|outcome| outcome.found.len()).sum()
     }
 
+    /// What the seeds did not reach and had to, each in one line.
+    pub(crate) fn broken(&self) -> Vec<String> {
+        self.marks.as_ref().map_or_else(Vec::new, Count::broken)
+    }
+
     /// The exit code.
     pub(crate) fn exit(&self) -> u8 {
-        if self.failures.is_empty() { HELD } else { FOUND }
+        if self.failures.is_empty() && self.broken().is_empty() { HELD } else { FOUND }
     }
 
     /// The table at the end. `took` is real time.
@@ -67,6 +78,10 @@ impl Tally {
             ("faults that fired", grouped(self.fired.values().sum())),
             ("findings", grouped(self.findings() as u64)),
         ];
+        if let Some(marks) = &self.marks {
+            let (all, reached) = marks.sum();
+            rows.insert(rows.len() - 1, ("marks reached", format!("{reached} of {all}, by seeds")));
+        }
         if self.events == 0 {
             rows.retain(|(name, _)| !matches!(*name, "events" | "virtual time"));
         }
@@ -78,6 +93,7 @@ impl Tally {
             let _ = writeln!(text, "{name:<18} {value}");
         }
         let _ = write!(text, "{}", columns(&self.fired));
+        text.extend(self.marks.as_ref().map(Count::table));
         text
     }
 
@@ -88,7 +104,7 @@ impl Tally {
             .map(|(item, reason)| json!({ "item": item.name(), "reason": reason }))
             .collect();
         json!({
-            "ok": self.failures.is_empty(),
+            "ok": self.exit() == HELD,
             "scenarios": self.scenarios,
             "seeds": self.seeds,
             "events": self.events,
@@ -97,6 +113,7 @@ impl Tally {
             "faults": self.fired,
             "findings": findings,
             "skipped": skipped,
+            "marks": self.marks.as_ref().map(Count::json),
         })
     }
 }

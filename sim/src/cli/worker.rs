@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::item::{Item, Outcome};
-use super::{Failure, HELD};
+use super::{Failure, HELD, marks};
 
 /// Items that a worker has been given and has not answered.
 const AHEAD: usize = 32;
@@ -30,7 +30,10 @@ pub(crate) fn serve() -> Result<u8, Failure> {
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::broken("standard input", error))?;
         let item = Item::read(&line).ok_or_else(|| Failure::Input(format!("`{line}` is no item")))?;
-        let outcome = serde_json::to_string(&item.play()).expect("an outcome has string keys alone");
+        marks::take();
+        let played = item.play();
+        let outcome = Outcome { reached: marks::take(), ..played };
+        let outcome = serde_json::to_string(&outcome).expect("an outcome has string keys alone");
         // Who asked is gone when this fails, and the end of standard input comes next.
         let _ = writeln!(out, "{outcome}").and_then(|()| out.flush());
     }

@@ -44,6 +44,11 @@ impl ScenarioError {
     /// At the byte `offset` of the file whose name and text are given.
     pub(crate) fn at(file: &str, text: &str, offset: usize, message: String) -> ScenarioError {
         let (line, column) = line_and_column(text, offset);
+        // It may quote what somebody wrote, line breaks included.
+        let message = message
+            .chars()
+            .map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char })
+            .collect();
         ScenarioError { file: file.to_owned(), line, column, message }
     }
 }

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use mu_core::reached;
 use nix::errno::Errno;
 
 use super::{AtCall, AtDisk};
@@ -157,9 +158,16 @@ impl Director {
         }
         drop(state);
         match at {
-            Some(AtCall::Kill(nth)) if call.nth == nth => OsCallVerdict::Kill,
-            Some(AtCall::Panic(nth)) if call.nth == nth => OsCallVerdict::Panic,
+            Some(AtCall::Kill(nth)) if call.nth == nth => {
+                reached!("world: mu is killed at a call");
+                OsCallVerdict::Kill
+            }
+            Some(AtCall::Panic(nth)) if call.nth == nth => {
+                reached!("world: mu panics at a call");
+                OsCallVerdict::Panic
+            }
             Some(AtCall::PowerOff(nth)) if call.nth == nth => {
+                reached!("world: the power fails at a call");
                 machine
                     .fault(&format!("the power fails at call {nth} of the operating system, {}", call.name));
                 machine.power_cycle();
@@ -176,11 +184,13 @@ impl Director {
         let kind = op.kind.name();
         match (end, verdict) {
             (Some(End::PowerOff), _) => {
+                reached!("world: the power fails at an operation on the disk");
                 machine.fault(&format!("the power fails at operation {nth} on the disk, {kind}"));
                 machine.power_cycle();
                 Verdict::RefuseFromHere
             }
             (Some(End::Kill), _) => {
+                reached!("world: mu is killed at an operation on the disk");
                 machine.fault(&format!("SIGKILL at operation {nth} on the disk, {kind}"));
                 if let Some(pid) = machine.pid_of(op.owner) {
                     // It runs, so it is there.
@@ -223,6 +233,7 @@ impl Director {
         }
         let errno = errno.or(state.broken).filter(|errno| can_fail(op.kind, *errno));
         let verdict = errno.map_or(Verdict::Go, |errno| {
+            reached!("world: an operation on the disk fails");
             Verdict::Errno(match errno {
                 DiskErrno::NoSpace => Errno::ENOSPC,
                 DiskErrno::Broken => Errno::EIO,

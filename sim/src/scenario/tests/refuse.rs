@@ -290,6 +290,11 @@ fn columns_count_characters_and_not_bytes() {
 }
 
 #[test]
+fn a_line_break_that_somebody_wrote_does_not_break_the_line() {
+    refused(&in_fault("plugin = 'box'\non = »\"link\\nexec\"\ndo = 'bom'"), &["`link\u{fffd}exec`"]);
+}
+
+#[test]
 fn what_the_backend_cannot_do() {
     refused(&in_step("backend_set = »{}"), &["sets nothing"]);
     refused(&in_step("backend_set = { »lands_ms = 1 }"), &["unknown key `lands_ms`", "`land_ms`"]);
