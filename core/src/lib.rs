@@ -100,7 +100,8 @@ async fn drive<O: Os>(
 ) -> Result<Result<Output, Failure>, Crash> {
     let kill_all = || async { caught(async { invocation.kill_all() }).await };
     let verb = async {
-        let ended = caught(verbs::run(invocation, request)).await;
+        // On the heap: what holds it is moved about, and it is as large as that of the largest verb.
+        let ended = caught(Box::pin(verbs::run(invocation, request))).await;
         if ended.is_err() {
             kill_all().await.ok();
         }

@@ -311,7 +311,7 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         standing.extend(step.expects_state().then_some((index + 1, step)));
         if let Some(argv) = step.argv(&place) {
             let argv = argv.map_err(|error| Cannot(error.to_string()))?;
-            let before = scenario.plugins.keys().map(|name| (name.clone(), world.wire(name).len())).collect();
+            let before = scenario.plugins.keys().map(|name| (name.clone(), world.starts(name))).collect();
             let started = world.start(&run(index + 1, step, argv))?;
             begun.push(Begun { number: index + 1, step, started, before });
         }
@@ -477,7 +477,7 @@ fn differences(
     all.extend(step.stderr.iter().flat_map(|text| text.mismatches("stderr", &stderr)));
     all.extend(step.time_mismatches(outcome.took.as_millis() as u64));
     for (plugin, wanted) in &step.starts {
-        let starts = world.wire(plugin).len() - before[plugin];
+        let starts = world.starts(plugin) - before[plugin];
         if starts as u32 != *wanted {
             all.push(format!("{plugin} was started {starts} times, not {wanted}"));
         }

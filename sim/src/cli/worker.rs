@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Plays what comes on standard input until it ends.
 pub(crate) fn serve() -> Result<u8, Failure> {
+    crate::disk::forget_statistics();
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::broken("standard input", error))?;

@@ -56,6 +56,7 @@ use handle::Handle;
 use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
 use pages::Pages;
+pub use prng::forget_statistics;
 use tree::{File, Inode, Place, READ, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
 
@@ -299,9 +300,14 @@ impl Disk {
 
     /// Every regular file with its current contents, in the order of the paths. Programs have none and are left out.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        self.heads(u64::MAX)
+    }
+
+    /// The same, with at most the first `limit` bytes of each.
+    pub fn heads(&self, limit: u64) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         let root = self.0.root.directory().expect("the root is a directory");
-        tree::files(root, Path::new("/"), &mut found);
+        tree::files(root, Path::new("/"), limit, &mut found);
         found
     }
 

@@ -31,7 +31,12 @@ impl Pages {
 
     /// All bytes.
     pub(super) fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.len as usize];
+        self.head(u64::MAX)
+    }
+
+    /// The first `limit` bytes, or all.
+    pub(super) fn head(&self, limit: u64) -> Vec<u8> {
+        let mut bytes = vec![0; self.len.min(limit) as usize];
         self.read(0, &mut bytes);
         bytes
     }

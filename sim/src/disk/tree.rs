@@ -284,13 +284,13 @@ pub(super) fn fork(inode: &Rc<Inode>, done: &mut BTreeMap<*const Inode, Rc<Inode
     copy
 }
 
-/// Every regular file below `dir`, in the order of the paths.
-pub(super) fn files(dir: &Directory, path: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+/// Every regular file below `dir` with its first `limit` bytes, in the order of the paths.
+pub(super) fn files(dir: &Directory, path: &Path, limit: u64, found: &mut Vec<(PathBuf, Vec<u8>)>) {
     for (name, inode) in dir.current.borrow().iter() {
         let path = path.join(name);
         match &inode.body {
-            Body::Directory(dir) => files(dir, &path, found),
-            Body::Bytes(file) => found.push((path, file.current.borrow().to_vec())),
+            Body::Directory(dir) => files(dir, &path, limit, found),
+            Body::Bytes(file) => found.push((path, file.current.borrow().head(limit))),
             Body::Other(_) => {}
         }
     }

@@ -89,7 +89,9 @@ impl Rows {
     /// # Errors
     /// SQLite's.
     pub fn read(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        if has(db, "plugins")? {
+        let tables = tables(db)?;
+        let has = |table: &str| tables.iter().any(|one| one == table);
+        if has("plugins") {
             let mut all = db.prepare("SELECT name, instance, declaration FROM plugins ORDER BY name")?;
             let row = |row: &rusqlite::Row<'_>| {
                 let declaration: String = row.get(2)?;
@@ -100,7 +102,7 @@ impl Rows {
                 self.plugins.push(one?);
             }
         }
-        if has(db, "hosts")? {
+        if has("hosts") {
             let mut all =
                 db.prepare("SELECT name, plugin, instance, state, handle FROM hosts ORDER BY name")?;
             let row = |row: &rusqlite::Row<'_>| {
@@ -116,10 +118,10 @@ impl Rows {
                 self.hosts.push(one?);
             }
         }
-        if has(db, "effects")? {
+        if has("effects") {
             self.read_effects(db)?;
         }
-        if has(db, "effect_verdicts")? {
+        if has("effect_verdicts") {
             let mut all = db.prepare("SELECT key, host FROM effect_verdicts ORDER BY id")?;
             for one in all.query_map([], |row| Ok(VerdictRow { key: row.get(0)?, host: row.get(1)? }))? {
                 self.verdicts.push(one?);
@@ -160,10 +162,15 @@ impl Rows {
     }
 }
 
-fn has(db: &Connection, table: &str) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-    db.query_row(sql, [table], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+fn tables(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut all = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    all.query_map([], |row| row.get(0))?.collect()
 }
+
+/// How a database begins.
+const MAGIC: &[u8] = b"SQLite format 3";
+/// So many bytes of each file are enough to tell the databases.
+pub const HEAD_OF_A_DATABASE: u64 = MAGIC.len() as u64;
 
 /// The databases among these files: all that begin like one, and all that have a log to write ahead.
 pub fn databases(files: &[(PathBuf, Vec<u8>)]) -> Vec<PathBuf> {
@@ -172,6 +179,6 @@ pub fn databases(files: &[(PathBuf, Vec<u8>)]) -> Vec<PathBuf> {
         log.push("-wal");
         files.iter().any(|(other, bytes)| other.as_os_str() == log && !bytes.is_empty())
     };
-    let is_one = |(path, bytes): &&(PathBuf, Vec<u8>)| bytes.starts_with(b"SQLite format 3") || has_log(path);
+    let is_one = |(path, bytes): &&(PathBuf, Vec<u8>)| bytes.starts_with(MAGIC) || has_log(path);
     files.iter().filter(is_one).map(|(path, _)| path.clone()).collect()
 }

@@ -155,6 +155,8 @@ pub trait World {
     fn advance(&mut self, span: Duration);
     /// Steps the wall clock by so many milliseconds.
     fn step_wall(&mut self, by_ms: i64) -> Result<(), Cannot>;
+    /// How many processes of the plugin there have been.
+    fn starts(&self, plugin: &str) -> usize;
     /// The methods of the lines that each process of the plugin has read, in order; `?` for a line without one.
     fn wire(&self, plugin: &str) -> Vec<Vec<String>>;
     /// Names of the plugin's faults that have taken effect.

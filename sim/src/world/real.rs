@@ -602,6 +602,10 @@ impl World for Real {
         Err(Cannot("the clock of this machine is not ours to step".into()))
     }
 
+    fn starts(&self, plugin: &str) -> usize {
+        self.wire(plugin).len()
+    }
+
     fn wire(&self, plugin: &str) -> Vec<Vec<String>> {
         let mut wire: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for line in self.log(plugin) {

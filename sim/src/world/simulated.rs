@@ -20,7 +20,7 @@ use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
 use crate::net::Network;
 use crate::oracle::intent::Image;
-use crate::oracle::rows::databases;
+use crate::oracle::rows::{HEAD_OF_A_DATABASE, databases};
 use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation, ledger};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
@@ -244,7 +244,7 @@ impl Simulated {
     /// What mu has written down, as another program reads it from this disk. A database that cannot be read has nothing.
     fn all_rows(&self, disk: &Disk) -> oracle::rows::Rows {
         let mut rows = oracle::rows::Rows::default();
-        for path in databases(&disk.files()) {
+        for path in databases(&disk.heads(HEAD_OF_A_DATABASE)) {
             let mut its = oracle::rows::Rows::default();
             if self.open_db_on(disk, &path).and_then(|db| its.read(&db)).is_ok() {
                 rows.add(its);
@@ -573,6 +573,10 @@ impl World for Simulated {
         let EpochMs(now) = self.machine.wall();
         self.machine.step_wall(EpochMs(now + by_ms));
         Ok(())
+    }
+
+    fn starts(&self, plugin: &str) -> usize {
+        self.plugins.get(plugin).map_or(0, |installed| installed.borrow().heard.len())
     }
 
     fn wire(&self, plugin: &str) -> Vec<Vec<String>> {
