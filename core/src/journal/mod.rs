@@ -282,7 +282,10 @@ impl<'a, O: Os> Journal<'a, O> {
                 let Some(effect) = effects::find(tx, key.as_str())? else { return Ok(Claimed::Gone) };
                 let effect = Box::new(effect);
                 if let Some(living) = effect.parties().living_mu(os, &me) {
-                    reached!("EFF-05 refused before it was claimed");
+                    match living {
+                        Living::Writer(_) => reached!("EFF-05 not claimed: its writer lives"),
+                        _ => reached!("EFF-06 not claimed: another mu resolves it"),
+                    }
                     return Ok(Claimed::Refused(effect, Refusal::Lives(living)));
                 }
                 let Some(plugin) = plugins::find(tx, effect.plugin.as_str())? else {

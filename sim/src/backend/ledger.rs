@@ -457,7 +457,6 @@ impl Ledger {
     ) -> Promise {
         let ready = |answer| Promise { due_ms: now.at_ms, what: Promised::Ready(answer) };
         if self.fenced.contains_key(key) {
-            reached!("world: a barred key is sent again");
             return ready(barred(key));
         }
         let known = self.latest(key).filter(|index| {
@@ -467,7 +466,6 @@ impl Ledger {
         if let Some(index) = known {
             let one = &mut self.accepted[index];
             if one.host != host || one.params != *params {
-                reached!("world: a key is used for something else");
                 let message = format!("the key {key} was used for something else");
                 return ready(Answer::refused(Refusal::Permanent, message));
             }

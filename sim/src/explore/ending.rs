@@ -41,13 +41,17 @@ pub(super) fn draw(
         steps.push(Step { db: Some(Db::Missing), ..Step::default() });
     }
     if swarm.calls {
-        let rm = |name| Step { run: Some(format!("mu host rm {}", steps::host(name))), ..Step::default() };
-        steps.extend(steps::linked(plugins).map(rm));
+        // A run that names them is all that keeps a plugin from being removed.
+        let added =
+            |host: &String| drawn.iter().any(|step| step.run.as_ref().is_some_and(|run| run.contains(host)));
+        let hosts = steps::linked(plugins).flat_map(|name| [steps::host(name), format!("near-{name}")]);
+        let rm = |host| Step { run: Some(format!("mu host rm {host}")), ..Step::default() };
+        steps.extend(hosts.filter(added).map(rm));
     }
     // Adding again keeps the row; the declaration may be another one. What was registered with other arguments, or
     // holds a channel that somebody else takes now, has to go first.
     let other_argv = drawn.iter().any(|step| step.run.as_ref().is_some_and(|run| run.contains(" --region")));
-    if other_argv || stream.chance(1, 4) {
+    if other_argv || stream.chance(1, 8) {
         let rm = |name: &String| Step { run: Some(format!("mu plugin rm {name}")), ..Step::default() };
         steps.extend(plugins.keys().map(rm));
     }
@@ -62,7 +66,9 @@ pub(super) fn draw(
     }
     steps.push(check);
     if swarm.calls {
-        for name in steps::linked(&plan) {
+        // One of them shows it.
+        let linked: Vec<&str> = steps::linked(&plan).collect();
+        for name in stream.pick(&linked).into_iter() {
             let host = steps::host(name);
             steps.push(must(format!("mu host add {host} --plugin {name} --fetch false")));
             let stdout = Some(Text { contains: vec!["done".into()], ..Text::default() });
@@ -70,7 +76,7 @@ pub(super) fn draw(
         }
     }
     if provided.is_some() {
-        steps.extend(super::provided::ending(&must));
+        steps.extend(super::provided::ending(&must, stream.chance(1, 2)));
     }
     steps
 }

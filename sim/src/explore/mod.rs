@@ -8,13 +8,14 @@
 //! - `plugins`: declarations, sound and not, and the files that are installed
 //! - `faults`: faults of the catalogue, their moments and parameters
 //! - `sweep`: a scenario that is ended at each of its points in turn
-//! - `provided`: a provider of hosts with its verbs, beside the others
+//! - `provided`: a provider of hosts with its verbs, beside the others; `operator`: who types these
 //! - `steps`: command lines and what happens between and during them; `ending`: the ending
 //!
 //! Every part draws from streams of its own, so that a change of one leaves the others of a seed as they were.
 
 mod ending;
 mod faults;
+mod operator;
 mod plugins;
 mod provided;
 mod steps;
@@ -37,10 +38,12 @@ pub fn swarm(seed: u64) -> Swarm {
 /// The scenario of a seed.
 pub fn draw(seed: u64) -> Scenario {
     let swarm = swarm(seed);
-    let plugins = plugins::draw(seed, &swarm);
-    let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
-    let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins);
     let provided = provided::draw(seed, &swarm);
+    // Beside a provider one plugin and a few verbs of its own are enough.
+    let (most_plugins, most_steps) = if provided.is_some() { (1, 2) } else { (3, 8) };
+    let plugins = plugins::draw(seed, &swarm, most_plugins);
+    let faults = faults::draw(&mut stream(seed, "faults"), &swarm, &plugins);
+    let drawn = steps::draw(&mut stream(seed, "steps"), &swarm, &plugins, most_steps);
     let plugins =
         provided.as_ref().map_or_else(|| plugins.clone(), |provided| provided::with(&plugins, provided));
     let (before, after, more, backend) = match &provided {

@@ -63,9 +63,9 @@ const VIOLATIONS: [(&str, &str); 22] = [
     ("seams.channel.caps.fence", "'incarnation'"),
 ];
 
-/// One to three plugins.
-pub(super) fn draw(seed: u64, swarm: &Swarm) -> BTreeMap<String, PluginTable> {
-    let count = weighted(&mut stream(seed, "plugins"), &[(4, 1), (4, 2), (2, 3)]);
+/// One to three plugins, and at most so many.
+pub(super) fn draw(seed: u64, swarm: &Swarm, most: usize) -> BTreeMap<String, PluginTable> {
+    let count = weighted(&mut stream(seed, "plugins"), &[(4, 1), (4, 2), (2, 3)]).min(most);
     let one = |name: &&str| {
         let mut own = stream(seed, &format!("plugin.{name}"));
         let mut table = sound(&mut own, name);

@@ -3,11 +3,12 @@
 //!
 //! All of it is drawn from streams of its own and put around what the other parts have drawn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use toml::{Table, Value};
 
+use super::operator::Operator;
 use super::{Swarm, faults, magnitude, one_of, stream, weighted};
 use crate::backend::{BackendAt, BackendDeed, BackendTable, NetAt, NetDeed};
 use crate::fake::{Act, Entry, Fault, PluginTable, Seam, Sig, Topic, When, catalogue};
@@ -23,17 +24,22 @@ const LAST_POINT: u64 = 500;
 /// The last act at which the plugin ends.
 const LAST_ACT: u64 = 30;
 /// What its acquires offer, by likelihood.
-const ACQUIRES: [(u64, &str); 5] = [
+const ACQUIRES: [(u64, &str); 6] = [
     (5, "{ lookup = true, fenceKey = true }"),
     (3, "{ lookup = true, fenceKey = false, inFlightMs = 20000 }"),
     (2, "{ lookup = true, fenceKey = true, inFlightMs = 60000 }"),
     (2, "{ lookup = false, fenceKey = false, dedupe = { exact = true, windowMs = 120000 } }"),
     (1, "{ lookup = true, fenceKey = false }"),
+    // Short enough to be waited out on the spot.
+    (2, "{ lookup = true, fenceKey = false, inFlightMs = 6000 }"),
 ];
 /// What its faults meet.
-const METHODS: [&str; 4] = ["host.acquire", "host.release", "host.lookup", "host.status"];
+const METHODS: [&str; 5] = ["host.acquire", "host.release", "host.lookup", "host.status", "link.exec"];
 /// The longest time in flight that is declared, and the margin that a reboot takes off it.
 const QUIET_MS: u64 = 660_000 + 1_000;
+/// Spans around which something changes for mu: it waits ten seconds for the end of what is declared to be in flight, and a
+/// window is over five seconds early.
+const LAPSES_MS: [u64; 8] = [9_000, 11_000, 15_000, 19_000, 21_000, 59_000, 114_000, 116_000];
 /// Spans around which something changes at the backend: at once, within a read's deadline, behind it.
 const SPANS_MS: [u64; 6] = [0, 1, 700, 4_000, 9_000, 30_000];
 
@@ -55,27 +61,35 @@ pub(super) fn draw(seed: u64, swarm: &Swarm) -> Option<Provided> {
         return None;
     }
     let acquire = weighted(own, &ACQUIRES);
-    let table = table(acquire, "vault-1");
+    // Whether mu counts who uses a host.
+    let counted = own.chance(1, 2);
+    let table = table(acquire, "vault-1", counted);
     let backend = backend(own, acquire);
     let faults = faults(&mut stream(seed, "provided/faults"), swarm);
     let own = &mut stream(seed, "provided/steps");
     let options = Options {
+        counted,
         changes: own.chance(1, 4),
         network: own.chance(1, 2),
         ends: own.chance(3, 4),
         overlap: own.chance(1, 2),
-        time: own.chance(1, 3),
+        // What is in flight for a time is asked about at all times.
+        time: own.chance(1, 3) || in_flight_ms(acquire).is_some() && own.chance(1, 2),
         hosts: own.chance(1, 3),
         disk: own.chance(1, 5),
     };
     let mut before = vec![run(format!("mu plugin add {NAME} -- {{{NAME}}}"))];
-    before.extend(steps(own, &options, acquire));
-    let after = if own.chance(1, 2) { steps(own, &options, acquire) } else { Vec::new() };
+    let has_last_word = own.chance(1, 6);
+    let mut operator = Operator::new(own, &HOSTS, has_last_word);
+    before.extend(steps(own, &options, &mut operator, acquire));
+    let after = if own.chance(1, 2) { steps(own, &options, &mut operator, acquire) } else { Vec::new() };
     Some(Provided { table, backend, faults, before, after })
 }
 
 /// What may happen at all.
 struct Options {
+    /// mu counts who uses a host.
+    counted: bool,
     /// The plugin may become that of another backend.
     changes: bool,
     network: bool,
@@ -93,10 +107,11 @@ fn run(run: String) -> Step {
 }
 
 /// A provider that offers this, of this instance.
-fn table(acquire: &str, instance: &str) -> PluginTable {
+fn table(acquire: &str, instance: &str, counted: bool) -> PluginTable {
     let acquire: Table = toml::from_str(&format!("acquire = {acquire}")).expect("written here");
     PluginTable {
         seams: vec![Seam::Link, Seam::Host, Seam::Job],
+        link: counted.then(|| Table::from_iter([("slots".to_owned(), Value::from("mu"))])),
         host: Some(acquire),
         declare: Some(Table::from_iter([("instance".to_owned(), Value::from(instance))])),
         ..PluginTable::default()
@@ -105,7 +120,7 @@ fn table(acquire: &str, instance: &str) -> PluginTable {
 
 /// Milliseconds for which an acquire may be in flight unseen, by what is declared.
 fn in_flight_ms(acquire: &str) -> Option<u64> {
-    let table = table(acquire, "").host?;
+    let table = table(acquire, "", false).host?;
     u64::try_from(table.get("acquire")?.get("inFlightMs")?.as_integer()?).ok()
 }
 
@@ -148,22 +163,44 @@ fn faults(stream: &mut Stream, swarm: &Swarm) -> Vec<Fault> {
         is_known(entry) && !large && !matches!(entry.topic, Topic::Secret)
     });
     let count = weighted(stream, &[(2, 0), (3, 1), (2, 2)]);
+    // Those that only a provider can have are few among many.
+    let own: Vec<&Entry> = entries.iter().filter(|entry| !entry.methods.contains(&"initialize")).collect();
+    let topics: Vec<Topic> =
+        entries.iter().map(|entry| entry.topic).collect::<BTreeSet<_>>().into_iter().collect();
     let one = |stream: &mut Stream| {
-        let entry = &entries[stream.below(entries.len() as u64) as usize];
+        // Most faults are about bytes; the others are to be as likely.
+        let topic = one_of(stream, &topics);
+        let about: Vec<&Entry> = entries.iter().filter(|entry| entry.topic == topic).collect();
+        let among = if stream.chance(1, 3) { &own } else { &about };
+        let entry = one_of(stream, among);
         let act = faults::parameter(stream, swarm, entry.examples[0].clone());
         let mut fault = Fault::new(NAME, act);
-        let method = weighted(stream, &[(4, 0), (2, 1), (2, 2), (1, 3)]);
-        fault.on = Some(METHODS[method].to_owned());
+        let met: Vec<(u64, &str)> = [4, 2, 2, 1, 1]
+            .into_iter()
+            .zip(METHODS)
+            .filter(|(_, method)| entry.methods.contains(method))
+            .collect();
+        fault.on = Some(weighted(stream, &met).to_owned());
         fault.when = stream.chance(1, 2).then(|| one_of(stream, entry.moments));
         if !fault.moment().is_of_a_request() {
             fault.on = None;
         }
         fault.nth = stream.chance(1, 6).then_some(2);
         fault.start = stream.chance(1, 2).then(|| stream.between(2, 5) as u32);
+        if entry.topic == Topic::Error && stream.chance(1, 2) {
+            // Of something that was begun before, and cut off.
+            (fault.nth, fault.start) = (None, Some(stream.between(3, 6) as u32));
+        }
         fault
     };
     let drawn = (0..count).map(|_| one(stream)).collect::<Vec<_>>();
-    drawn.into_iter().filter(|fault| fault.check().is_ok() && !is_lie(fault)).collect()
+    let mut drawn: Vec<Fault> =
+        drawn.into_iter().filter(|fault| fault.check().is_ok() && !is_lie(fault)).collect();
+    if stream.chance(1, 10) {
+        // It stays when its mu is gone.
+        drawn.push(Fault::new(NAME, Act::IgnoreStop));
+    }
+    drawn
 }
 
 /// What a plugin may not say, so that nobody could be right about it.
@@ -182,15 +219,22 @@ fn is_lie(fault: &Fault) -> bool {
     }
 }
 
-fn steps(stream: &mut Stream, options: &Options, acquire: &str) -> Vec<Step> {
-    let count = stream.between(2, 5);
+fn steps(stream: &mut Stream, options: &Options, operator: &mut Operator, acquire: &str) -> Vec<Step> {
+    let count = weighted(stream, &[(3, 1), (4, 2), (3, 3), (1, 5)]);
     let mut running = 0;
     let mut all = Vec::new();
     for _ in 0..count {
-        let mut step = verb(stream, options, acquire);
-        around(stream, options, acquire, &mut step);
-        if options.ends && stream.chance(1, 2) {
+        let host = operator.host(stream);
+        let next = operator.next(stream);
+        let mut step = verb(stream, options, acquire, host, next);
+        around(stream, options, acquire, host, &mut step);
+        let ends = options.ends && stream.chance(1, 2);
+        if ends {
             end(stream, &mut step);
+        }
+        operator.did(next, ends);
+        if step.backend_do.iter().any(|deed| deed.deed == BackendDeed::Lose) {
+            operator.hears_of_the_end(host);
         }
         if options.disk && stream.chance(1, 3) {
             let errno = one_of(stream, &DiskErrno::ALL);
@@ -208,40 +252,31 @@ fn steps(stream: &mut Stream, options: &Options, acquire: &str) -> Vec<Step> {
     all
 }
 
-fn verb(stream: &mut Stream, options: &Options, acquire: &str) -> Step {
-    let host = one_of(stream, &HOSTS);
+/// A verb of the operator as a step.
+fn verb(stream: &mut Stream, options: &Options, acquire: &str, host: &str, verb: &str) -> Step {
     let json = if stream.chance(1, 2) { " --json" } else { "" };
-    let verb = weighted(
-        stream,
-        &[
-            (34, "acquire"),
-            (14, "status"),
-            (18, "release"),
-            (12, "exec"),
-            (5, "check"),
-            (4, "rm"),
-            (3, "show"),
-            (3, "list"),
-            (4, "effects"),
-            (3, "resolve"),
-            (8, "add"),
-        ],
-    );
     let mut step = run(match verb {
         "acquire" => {
             let size = if stream.chance(1, 3) { " --param size=2" } else { "" };
             format!("mu host acquire {host} --provider {NAME}{size}{json}")
         }
-        "exec" => format!("mu host exec {host}{json} -- 'echo hello'"),
+        "exec" => {
+            let script = one_of(stream, &["echo hello", "echo hello", "sleep 2", "sleep 60"]);
+            format!("mu host exec {host}{json} -- '{script}'")
+        }
         "effects" => format!("mu effect list{json}"),
         "resolve" => format!("mu effect resolve {{key}}{json}"),
+        "word" => {
+            let word = one_of(stream, &["undone", "done", "done --handle vm-1"]);
+            format!("mu effect resolve {{key}} --as {word} --because 'it was looked at'{json}")
+        }
         "list" => format!("mu host list{json}"),
         "add" => format!("mu plugin add {NAME} -- {{{NAME}}}"),
         verb => format!("mu host {verb} {host}{json}"),
     });
     if verb == "add" && options.changes {
         let instance = one_of(stream, &["vault-1", "vault-2"]);
-        step.plan.insert(NAME.to_owned(), table(acquire, instance));
+        step.plan.insert(NAME.to_owned(), table(acquire, instance, options.counted));
     }
     if verb == "acquire" && stream.chance(1, 4) {
         let ms = one_of(stream, &["1", "2000", "20000"]);
@@ -251,26 +286,35 @@ fn verb(stream: &mut Stream, options: &Options, acquire: &str) -> Step {
 }
 
 /// What happens before the run, or around it.
-fn around(stream: &mut Stream, options: &Options, acquire: &str, step: &mut Step) {
+fn around(stream: &mut Stream, options: &Options, acquire: &str, host: &str, step: &mut Step) {
     if options.network && stream.chance(1, 3) {
-        let deeds = [NetDeed::Partition, NetDeed::ToBackend, NetDeed::ToPlugin, NetDeed::Reset];
+        let deeds =
+            [NetDeed::Partition, NetDeed::ToBackend, NetDeed::ToPlugin, NetDeed::Reset, NetDeed::Delay];
         let (deed, at_ms) = (one_of(stream, &deeds), one_of(stream, &[0, 1, 2, 3, 700]));
         let heal = NetAt { deed: NetDeed::Heal, at_ms: at_ms + magnitude(stream, 60_000), ms: None };
-        step.net = vec![NetAt { deed, at_ms, ms: None }, heal];
+        let ms = (deed == NetDeed::Delay).then(|| one_of(stream, &[40, 900, 9_000]));
+        step.net = vec![NetAt { deed, at_ms, ms }, heal];
     }
     if stream.chance(1, 6) {
         let land_ms = if stream.chance(1, 2) { 0 } else { landing(stream, acquire) };
         step.backend_set = Some(BackendTable { land_ms: Some(land_ms), ..BackendTable::default() });
     }
     if options.hosts && stream.chance(1, 4) {
-        let deeds = [BackendDeed::Lose, BackendDeed::NeedsHuman, BackendDeed::Unsure, BackendDeed::Well];
-        let deed = json!({ "do": one_of(stream, &deeds).name(), "host": one_of(stream, &HOSTS) });
+        let deeds = [
+            BackendDeed::Lose,
+            BackendDeed::NeedsHuman,
+            BackendDeed::Unsure,
+            BackendDeed::Well,
+            BackendDeed::Rename,
+        ];
+        let deed = json!({ "do": one_of(stream, &deeds).name(), "host": host });
         let deed: BackendAt = serde_json::from_value(deed).expect("it has all that it needs");
         step.backend_do = vec![BackendAt { at_ms: one_of(stream, &[0, 2, 700]), ..deed }];
     }
     if options.time && stream.chance(1, 3) {
         match stream.below(4) {
-            0 => step.advance_ms = Some(magnitude(stream, 200_000)),
+            0 if stream.chance(1, 2) => step.advance_ms = Some(magnitude(stream, 200_000)),
+            0 => step.advance_ms = Some(one_of(stream, &LAPSES_MS)),
             1 => step.reboot = true,
             2 => {
                 let suspend_ms = Some(magnitude(stream, 200_000));
@@ -317,16 +361,18 @@ pub(super) fn calm(provided: &Provided, drawn: &[Step], calm: &mut Step) {
     calm.end_all = true;
 }
 
-/// All hosts are asked for, what stays open has its reason, and a new one can be made and given back.
-pub(super) fn ending(must: &dyn Fn(String) -> Step) -> Vec<Step> {
+/// All hosts are asked for, and what stays open has its reason; where it `goes_on`, a new one can be made and given back.
+pub(super) fn ending(must: &dyn Fn(String) -> Step, goes_on: bool) -> Vec<Step> {
     let ask = |name: &&str| run(format!("mu host status {name} --json"));
     let mut steps: Vec<Step> = HOSTS.iter().map(ask).collect();
     steps.push(Step { advance_ms: Some(QUIET_MS), ..Step::default() });
     steps.extend(HOSTS.iter().map(ask));
     steps.push(Step { converged: true, ..must("mu effect list --json".into()) });
-    steps.push(must(format!("mu host acquire last --provider {NAME}")));
-    steps.push(must("mu host exec last -- 'echo done'".into()));
-    steps.push(must("mu host release last".into()));
+    if goes_on {
+        steps.push(must(format!("mu host acquire last --provider {NAME}")));
+        steps.push(must("mu host exec last -- 'echo done'".into()));
+        steps.push(must("mu host release last".into()));
+    }
     steps
 }
 

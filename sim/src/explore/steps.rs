@@ -50,8 +50,13 @@ pub(super) fn linked(plugins: &BTreeMap<String, PluginTable>) -> impl Iterator<I
     linked.map(|(name, _)| name.as_str())
 }
 
-/// Three to eight steps; those that make the hosts, where there are any, come before.
-pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String, PluginTable>) -> Vec<Step> {
+/// One to eight steps, mostly few, and not more than `most`; those that make the hosts, where there are any, come before.
+pub(super) fn draw(
+    stream: &mut Stream,
+    swarm: &Swarm,
+    plugins: &BTreeMap<String, PluginTable>,
+    most: usize,
+) -> Vec<Step> {
     let mut world = World {
         plugins,
         names: plugins.keys().map(String::as_str).collect(),
@@ -59,7 +64,7 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
         db: None,
         running: 0,
     };
-    let count = weighted(stream, &[(4, 3), (3, 4), (2, 5), (1, 6), (1, 7), (1, 8)]);
+    let count = weighted(stream, &[(3, 1), (4, 2), (3, 3), (2, 4), (1, 5), (1, 8)]).min(most);
     let mut steps = Vec::new();
     if swarm.calls {
         for name in linked(plugins) {
@@ -67,9 +72,12 @@ pub(super) fn draw(stream: &mut Stream, swarm: &Swarm, plugins: &BTreeMap<String
             let sessions = if stream.chance(1, 2) { 1 } else { stream.between(2, 3) };
             let host = host(name);
             steps.push(run(format!("mu plugin add {name} -- {{{name}}}")));
-            steps.push(run(format!(
-                "mu host add {host} --plugin {name} --fetch 'echo {{host}} {{remote}}; exit 3' --max-sessions {sessions}"
-            )));
+            let fetch = if stream.chance(1, 4) { "false" } else { "'echo {host} {remote}; exit 3'" };
+            let add = format!("mu host add {host} --plugin {name} --fetch {fetch} --max-sessions {sessions}");
+            steps.push(run(add));
+            if stream.chance(1, 6) {
+                steps.push(run(format!("mu host add near-{name} --plugin {name} --fetch false")));
+            }
         }
     }
     steps.extend((0..count).map(|_| world.step(stream, swarm)));
@@ -160,6 +168,7 @@ impl World<'_> {
                 format!("mu host exec {far}{json} -- ': {{{}x}}'", magnitude(stream, bytes))
             }
             "check" if other != far => format!("mu host check {far} {other}{json}"),
+            "check" if stream.chance(1, 4) => format!("mu host check {far} near-{name}{json}"),
             "check" => format!("mu host check {far}{json}"),
             "agent" => format!("mu host check {far} --agent claude{json}"),
             "fetch" => format!("mu host fetch {far} work --repo {{repo}}{json}{}", one_of(stream, &TIMEOUTS)),
