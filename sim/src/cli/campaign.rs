@@ -19,6 +19,8 @@ pub(crate) struct Style {
     pub(crate) each: bool,
     /// One JSON document at the end and nothing else.
     pub(crate) json: bool,
+    /// All scenarios are among the items.
+    pub(crate) whole: bool,
 }
 
 /// Plays all items in `jobs` processes; answers with the exit code. Seeds among them must reach what they are promised to.
@@ -26,7 +28,7 @@ pub(crate) fn run(place: &Place, items: &[Item], jobs: usize, style: Style) -> R
     let begun = Instant::now();
     let mut report = Report::new(items.len(), style);
     if items.iter().any(|item| matches!(item, Item::Seed(_))) {
-        report.tally.marks = Some(Count::new(&place.root)?);
+        report.tally.marks = Some(Count::new(&place.root, style.whole)?);
     }
     worker::play_all(&worker::own_program()?, items, jobs, |outcome| {
         report.add(outcome);

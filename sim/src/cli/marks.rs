@@ -67,6 +67,8 @@ struct Promises {
 #[derive(Debug)]
 pub(crate) struct Count {
     promises: Vec<Promise>,
+    /// All scenarios are played, so that each fault of the catalogue must take effect somewhere.
+    whole: bool,
     seeds: u64,
     /// How many seeds reached each.
     reached: BTreeMap<String, u64>,
@@ -75,15 +77,15 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Nothing yet; what must be reached is read from the workspace `root`.
+    /// Nothing yet; what must be reached is read from the workspace `root`. `whole`: all scenarios are played as well.
     ///
     /// # Errors
     /// The file cannot be read, does not parse, or names a mark that there is not: one line with the place.
-    pub(crate) fn new(root: &Path) -> Result<Count, Failure> {
+    pub(crate) fn new(root: &Path, whole: bool) -> Result<Count, Failure> {
         let text = fs::read_to_string(root.join(FILE))
             .map_err(|error| Failure::Input(format!("{FILE}: {error}")))?;
         let promises = promises(&text, &known()).map_err(|what| Failure::Input(format!("{FILE}: {what}")))?;
-        Ok(Count { promises, seeds: 0, reached: BTreeMap::new(), at_all: BTreeSet::new() })
+        Ok(Count { promises, whole, seeds: 0, reached: BTreeMap::new(), at_all: BTreeSet::new() })
     }
 
     /// One more item was played.
@@ -99,13 +101,21 @@ impl Count {
         self.at_all.extend(all);
     }
 
-    /// What was promised for so many seeds and not reached.
+    /// What was promised for so many seeds and not reached, and the faults that never took effect.
     pub(crate) fn broken(&self) -> Vec<String> {
         let due = self.promises.iter().filter(|promise| promise.seeds <= self.seeds);
         let all = due.flat_map(|promise| promise.marks.iter().map(|mark| (promise.seeds, mark)));
         all.filter(|(_, mark)| !self.reached.contains_key(*mark))
             .map(|(seeds, mark)| format!("`{mark}` is to be reached by {seeds} seeds ({FILE}), and was not"))
+            .chain(if self.whole { self.unseen_faults() } else { Vec::new() })
             .collect()
+    }
+
+    /// Faults of the catalogue that nothing has shown.
+    fn unseen_faults(&self) -> Vec<String> {
+        let names = catalogue().into_iter().map(|entry| entry.name);
+        let unseen = names.filter(|name| !self.at_all.contains(&of_fault(name)));
+        unseen.map(|name| format!("fault `{name}` took effect in no scenario and no seed")).collect()
     }
 
     /// How many there are, and how many of them seeds have reached.
@@ -154,7 +164,7 @@ mod tests {
 
     fn count(text: &str) -> Count {
         let promises = promises(text, &known()).unwrap();
-        Count { promises, seeds: 0, reached: BTreeMap::new(), at_all: BTreeSet::new() }
+        Count { promises, whole: false, seeds: 0, reached: BTreeMap::new(), at_all: BTreeSet::new() }
     }
 
     fn outcome(seed: u64, reached: &[&str]) -> Outcome {
@@ -190,6 +200,16 @@ mod tests {
         count.add(&fired);
         assert_eq!(count.broken(), Vec::<String>::new());
         assert_eq!(count.json()["reached"][GROUP], 1);
+    }
+
+    #[test]
+    fn a_fault_that_never_took_effect_is_told_when_all_is_played() {
+        let mut count = Count { whole: true, ..count("promise = []") };
+        let mut all = outcome(0, &[]);
+        all.fired = catalogue().into_iter().map(|entry| (entry.name.to_owned(), 1)).collect();
+        all.fired.remove("bom");
+        count.add(&all);
+        assert_eq!(count.broken(), ["fault `bom` took effect in no scenario and no seed"]);
     }
 
     #[test]

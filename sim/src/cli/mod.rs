@@ -118,15 +118,18 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         Verb::All { seeds, jobs } => {
             let mut items = files::items(place, &[])?;
             items.extend(seeds.items());
-            campaign::run(place, &items, jobs, campaign::Style { each: false, json })
+            campaign::run(place, &items, jobs, campaign::Style { each: false, json, whole: true })
         }
-        Verb::Run { files, real: false, jobs } => {
-            campaign::run(place, &files::items(place, &files)?, jobs, campaign::Style { each: true, json })
-        }
+        Verb::Run { files, real: false, jobs } => campaign::run(
+            place,
+            &files::items(place, &files)?,
+            jobs,
+            campaign::Style { each: true, json, whole: false },
+        ),
         Verb::Run { files, real: true, jobs } => real::run(place, &files, jobs, json),
         Verb::Seeds { seeds, jobs } => {
             let items: Vec<_> = seeds.items().collect();
-            campaign::run(place, &items, jobs, campaign::Style { each: false, json })
+            campaign::run(place, &items, jobs, campaign::Style { each: false, json, whole: false })
         }
         Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
         Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),

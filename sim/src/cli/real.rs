@@ -16,7 +16,7 @@ pub(crate) fn run(place: &Place, names: &[PathBuf], jobs: usize, json: bool) -> 
     let all = files::scenarios(place, names)?;
     let executables = build(&place.root)?;
     let begun = Instant::now();
-    let mut report = Report::new(all.len(), Style { each: true, json });
+    let mut report = Report::new(all.len(), Style { each: true, json, whole: false });
     let left = Mutex::new(all.iter());
     let (results, told) = mpsc::channel();
     std::thread::scope(|scope| {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 
 use super::item::{Item, Outcome};
 use super::{Failure, HELD, marks};
@@ -24,9 +26,14 @@ const AHEAD: usize = 32;
 /// An item that takes longer than this hangs: the budgets of a run end it much sooner.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Bytes of memory that a process may take; a run takes some megabytes. One that would take more aborts.
+const MEMORY: u64 = 4 << 30;
+
 /// Plays what comes on standard input until it ends.
 pub(crate) fn serve() -> Result<u8, Failure> {
     crate::disk::forget_statistics();
+    setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)
+        .map_err(|error| Failure::broken("a limit to its memory", error))?;
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::broken("standard input", error))?;
@@ -174,6 +181,9 @@ fn readable(pipe: &ChildStdout, until: Instant) -> Result<bool, Errno> {
 fn of(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match status.signal() {
+        Some(signal) if signal == Signal::SIGABRT as i32 => {
+            format!("it aborted, as one does that needs more than {} GiB of memory", MEMORY >> 30)
+        }
         Some(signal) => format!("it died of {}", crate::kernel::signal_name(signal)),
         None => format!("it exited with status {}", status.code().unwrap_or_default()),
     }
