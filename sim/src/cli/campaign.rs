@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::item::{Item, Outcome};
+use super::keep::Keeper;
 use super::progress::Progress;
 use super::tally::{self, Tally};
 use super::{Failure, Place, say, worker};
@@ -21,10 +22,14 @@ pub(crate) struct Style {
 }
 
 /// Plays all items in `jobs` processes; answers with the exit code.
-pub(crate) fn run(_: &Place, items: &[Item], jobs: usize, style: Style) -> Result<u8, Failure> {
+pub(crate) fn run(place: &Place, items: &[Item], jobs: usize, style: Style) -> Result<u8, Failure> {
     let begun = Instant::now();
     let mut report = Report::new(items.len(), style);
-    worker::play_all(&worker::own_program()?, items, jobs, |outcome| {
+    let mut keeper = Keeper::new(place);
+    worker::play_all(&worker::own_program()?, items, jobs, |mut outcome| {
+        if !outcome.found.is_empty() {
+            keeper.keep(&mut outcome);
+        }
         report.add(outcome);
         ControlFlow::Continue(())
     })?;

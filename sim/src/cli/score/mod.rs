@@ -36,7 +36,7 @@ struct Score {
 }
 
 enum Verdict {
-    Caught(Catch),
+    Caught(Box<Catch>),
     /// Nothing failed.
     Missed,
     /// The tree does not compile with it.
@@ -97,7 +97,10 @@ fn score(copy: &Copy, game: &Game, bug: Bug) -> Result<Score, Failure> {
     let planted = bug.planted(copy.tree()).map_err(Failure::Broken)?;
     let sound = copy.exchange(&bug.file, &planted)?;
     let verdict = match copy.build() {
-        Ok(program) => game.play(&program).map(|catch| catch.map_or(Verdict::Missed, Verdict::Caught)),
+        Ok(program) => {
+            let caught = |catch| Verdict::Caught(Box::new(catch));
+            game.play(&program).map(|catch| catch.map_or(Verdict::Missed, caught))
+        }
         Err(Unbuilt::Wrong(error)) => Ok(Verdict::Unbuilt(error)),
         Err(Unbuilt::Failed(failure)) => Err(failure),
     };
