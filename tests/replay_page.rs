@@ -15,6 +15,8 @@ const WRONG: &str = "title = 'Something else is expected'\nrules = ['REG-01', 'H
     [[faults]]\nplugin = 'box'\ndo = 'no-reply'\n\
     [[faults]]\nplugin = 'box'\ndo = 'ignore-stop'\n\
     [[steps]]\nrun = 'mu plugin add box -- {box}'\nexit = 0\n";
+const CANNOT: &str = "title = 't'\nrules = ['REG-01']\n[plugins.box]\nfile.kind = 'missing'\n\
+    [[steps]]\nchmod = { box = '0700' }\nrun = 'mu plugin list'\n";
 
 fn run(words: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mu-sim"));
@@ -119,6 +121,16 @@ fn a_page_that_is_there_stays_until_another_is_whole() {
     assert_eq!((exit, out.as_str()), (2, ""));
     assert!(err.contains("wrong.toml:12:1: unknown key `exits`"), "{err}");
     assert_eq!(run(&["replay", "no-such-file", "--html", utf8(&path)]).0, 2);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "the page of before");
+
+    // What it asks of the world cannot be done, which shows in the run alone.
+    fs::write(&wrong, CANNOT).unwrap();
+    let (exit, out, _) = run(&["replay", utf8(&wrong), "--html", utf8(&path)]);
+    assert_eq!(exit, 1);
+    assert!(
+        out.contains("it cannot be played: No such file") && out.ends_with("page none: there was no run\n"),
+        "{out}"
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), "the page of before");
 
     assert_eq!(run(&["replay", FAULTS, "--html", utf8(&path)]).0, 0);

@@ -63,7 +63,8 @@ pub(crate) fn run(place: &Place, asked: &Asked, json: bool) -> Result<u8, Failur
         say(&timeline.mermaid(&placed(&outcome, &timeline)));
     } else if asked.html.is_some() {
         say(&ending(&outcome));
-        written.inspect(|path| say(&format!("page {}\n", path.display())));
+        let page = written.map_or("none: there was no run".to_owned(), |path| path.display().to_string());
+        say(&format!("page {page}\n"));
     } else {
         say(&text(&scenario, &outcome, &timeline));
     }

@@ -137,11 +137,29 @@ impl Page<'_> {
 
     /// The lines of all lanes beside one row, with what `mark` puts on them.
     pub(super) fn lines(&self, part: &Part<'_>, place: usize, mark: &Markup) -> Markup {
+        self.lines_by(part, |lane| life(lane, place), mark)
+    }
+
+    /// The lines of those who live just before a row.
+    pub(super) fn lines_between(&self, part: &Part<'_>, place: usize) -> Markup {
+        let lives = |lane: &Lane| match life(lane, place) {
+            Some("born") | None => None,
+            _ => Some("always"),
+        };
+        self.lines_by(part, lives, &html! {})
+    }
+
+    fn lines_by(
+        &self,
+        part: &Part<'_>,
+        life: impl Fn(&Lane) -> Option<&'static str>,
+        mark: &Markup,
+    ) -> Markup {
         html! {
             span.g aria-hidden="true" {
                 @for (column, lane) in (1..).zip(&part.lanes) {
                     @let lane = &self.timeline.lanes[*lane];
-                    @if let Some(life) = life(lane, place) {
+                    @if let Some(life) = life(lane) {
                         i class={ (class(lane.who)) " " (life) } style={ "grid-column:" (column) } {}
                     }
                 }

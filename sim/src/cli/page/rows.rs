@@ -19,7 +19,7 @@ impl Page<'_> {
                 @if passed >= LEAP { (self.leap(part, place, passed)) }
                 @let is_new = passed > 0 || place == part.entries.start;
                 (self.row(part, place, is_new))
-                @for (nth, found) in self.found_at(place) { (self.finding(part, place, nth, found)) }
+                @for (nth, found) in self.found_at(place) { (self.finding(part, place + 1, nth, found)) }
             }
             (self.at_the_end(part))
         }
@@ -43,22 +43,21 @@ impl Page<'_> {
     }
 
     fn leap(&self, part: &Part<'_>, place: usize, passed: u64) -> Markup {
-        // The lines are those of the moment before.
-        let before = place.saturating_sub(1);
         html! {
             li.row.leap {
                 span.t {}
-                (self.lines(part, before, &html! {}))
+                (self.lines_between(part, place))
                 span.x { b { (leap(passed)) } " of virtual time" }
             }
         }
     }
 
+    /// Stands in front of the entry at `place`.
     fn finding(&self, part: &Part<'_>, place: usize, nth: usize, found: &Found) -> Markup {
         html! {
             li.row.finding id={ "finding-" (nth) } {
                 span.t {}
-                (self.lines(part, place, &html! {}))
+                (self.lines_between(part, place))
                 div.x role="note" aria-label={ "Finding " (nth) } {
                     span.chip { "did not hold" }
                     (self.by(found))
@@ -140,6 +139,7 @@ fn journal(Moment { rows, .. }: &Moment) -> Markup {
                     @for row in changed {
                         tr class=(row.change.name()) {
                             td { span.mark { (row.change.name()) } }
+                            " "
                             th scope="row" { (row.about) " " (clean(&row.name)) }
                             td { (clean(&row.says)) }
                         }
