@@ -115,7 +115,12 @@ mod tests {
         let mut outcome = Outcome::crash(Item::Seed(5), "it died of SIGKILL".into());
         keeper(dir.path()).keep(&mut outcome);
         let page = std::fs::read_to_string(dir.path().join(&outcome.kept[1])).unwrap();
-        assert!(page.contains("it died of SIGKILL") && !page.contains("id=\"step-1\""), "{page}");
+        assert!(
+            page.contains("it died of SIGKILL")
+                && page.contains("There is no diagram")
+                && !page.contains("id=\"step-1\""),
+            "{page}"
+        );
     }
 
     #[test]

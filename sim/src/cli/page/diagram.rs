@@ -37,6 +37,9 @@ impl Page<'_> {
                 }
             }
             @for part in &parts { (self.part(part)) }
+            @if parts.is_empty() {
+                p.quiet { "There is no diagram: the run did not come to its end. Played again, it may tell more." }
+            }
         }
     }
 
