@@ -107,6 +107,7 @@ fn what_was_violated_the_rules_and_the_command_that_replays_it_are_printed() {
     assert!(out.contains("ok ") && out.contains("sound.toml\n"), "{out}");
     let violated = "[expectation REG-01, HSK-01] step 1: it ended with status 0, not status 4";
     assert!(out.contains(violated), "{out}");
+    assert!(out.contains("\n  kept: target/sim/wrong.html\n"), "{out}");
     let replay = out.lines().find_map(|line| line.trim().strip_prefix("replay: cargo sim ")).unwrap();
     let (exit, again, _) = run(&replay.split(' ').collect::<Vec<_>>());
     assert_eq!(exit, 1);
@@ -121,6 +122,7 @@ fn a_report_is_one_json_document() {
     let [finding] = &report["findings"].as_array().unwrap()[..] else { panic!("{report}") };
     assert_eq!((&finding["by"], &finding["rules"][1]), (&Value::from("expectation"), &Value::from("HSK-01")));
     assert!(finding["replay"].as_str().unwrap().ends_with("wrong.toml"));
+    assert_eq!((&finding["step"], &finding["kept"][0]), (&1.into(), &"target/sim/wrong.html".into()));
     assert!(report["events"].as_u64().unwrap() > 100);
 
     let (exit, report) = json(&["seeds", "--count", "20", "--from", "5", "--json"]);

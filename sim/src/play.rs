@@ -16,7 +16,7 @@ use crate::kernel::Options;
 use crate::oracle::{Excuses, Leak, Violation};
 use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
-use crate::trace::Digest;
+use crate::trace::{Digest, Timeline};
 use crate::world::{
     AtCall, AtDisk, Cannot, ClockChange, Executables, Marks, Outcome, Real, Run, Simulated, World,
 };
@@ -50,6 +50,12 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// Whether it is one when nobody wrote the scenario to show something: what never takes effect and what cannot happen
+    /// is none then.
+    pub fn counts_when_drawn(&self) -> bool {
+        !matches!(self, Finding::Inert { .. } | Finding::Missed { .. })
+    }
+
     /// What did not hold, without the rule.
     pub fn sentence(&self) -> String {
         match self {
@@ -74,7 +80,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What of a run is kept as text.
+/// What of a run is kept for readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// Nothing.
@@ -82,6 +88,8 @@ pub enum Show {
     Nothing,
     /// The transcript: time, who, what.
     Transcript,
+    /// The same as a list.
+    Timeline,
     /// Every single event, one a line.
     Events,
 }
@@ -89,12 +97,24 @@ pub enum Show {
 /// How a scenario is played on the simulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// What is kept as text.
+    /// What is kept for readers.
     pub show: Show,
     /// The scenario was drawn and not written: what never takes effect and what cannot happen is no finding.
     pub drawn: bool,
     /// Every call and operation of each mu and every act of each plugin is written down.
     pub marks: bool,
+    /// The timeline tells what stands in mu's tables whenever that changes.
+    pub journal: bool,
+}
+
+/// Takes out the faults that never took effect: in a file they are mistakes, and the run is the same without them.
+pub fn drop_inert(scenario: &mut Scenario, findings: &[Finding]) {
+    scenario.faults.retain(|one| {
+        !findings.iter().any(|finding| match finding {
+            Finding::Inert { plugin, fault } => *plugin == one.plugin && fault == one.act.name(),
+            _ => false,
+        })
+    });
 }
 
 /// A scenario that was played.
@@ -112,6 +132,8 @@ pub struct Played {
     pub fired: BTreeMap<String, u64>,
     /// What was asked for to be shown.
     pub transcript: Option<String>,
+    /// The same as a list, if that was asked for.
+    pub timeline: Option<Timeline>,
     /// What each mu called and each plugin did, if that was asked for.
     pub marks: Vec<Marks>,
     /// A scripted error on the disk was followed, until the disk was mended, by nothing that could have failed like it.
@@ -166,14 +188,18 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
     if setting.marks {
         world.keep_marks();
     }
+    if setting.journal {
+        world.keep_journal();
+    }
     let (mut findings, fired) = play(scenario, &mut world)?;
     if setting.drawn {
-        findings.retain(|finding| !matches!(finding, Finding::Inert { .. } | Finding::Missed { .. }));
+        findings.retain(Finding::counts_when_drawn);
     }
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
     findings.extend(violations.into_iter().map(Finding::Violation));
     let (marks, failed_alone) = (world.marks(), world.failed_alone());
+    let timeline = (setting.show == Show::Timeline).then(|| world.timeline());
     let machine = world.machine();
     Ok(Played {
         marks,
@@ -183,8 +209,9 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
         events: machine.event_count(),
         virtual_time: machine.now(),
         fired,
+        timeline,
         transcript: match setting.show {
-            Show::Nothing => None,
+            Show::Nothing | Show::Timeline => None,
             Show::Transcript => Some(crate::trace::transcript(&machine.events())),
             Show::Events => Some(machine.events().iter().map(|event| format!("{event}\n")).collect()),
         },

@@ -56,3 +56,20 @@ fn a_scenario_written_back_and_read_again_is_the_same() {
         assert_eq!(again.as_ref(), Ok(&scenario), "{}", file.display());
     }
 }
+
+/// The page of a run looks into mu's database all the time. A run that it changed would not be the run that failed.
+#[test]
+fn looking_at_the_rows_changes_no_run() {
+    for file in files().into_iter().step_by(4) {
+        let scenario = read(&file);
+        let played = |journal| {
+            let show = if journal { Show::Timeline } else { Show::Transcript };
+            play::simulated(&scenario, Setting { show, journal, ..Setting::default() }).unwrap()
+        };
+        let (plain, looked_at) = (played(false), played(true));
+        let of = |one: &play::Played| (one.chain, one.events, one.findings.clone(), one.virtual_time);
+        assert_eq!(of(&plain), of(&looked_at), "{}", file.display());
+        let timeline = looked_at.timeline.expect("it was asked for");
+        assert_eq!(plain.transcript, Some(timeline.transcript()), "{}", file.display());
+    }
+}

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::item::Item;
 use super::rules::Asked;
 use super::score::Which;
-use super::{Failure, kills, sweep};
+use super::{Failure, kills, replay, sweep};
 use crate::explore::sweep::Sort;
 
 /// The largest seed: a scenario's seed is a TOML integer.
@@ -37,7 +37,7 @@ pub(crate) enum Verb {
     All { seeds: Seeds, jobs: usize },
     Run { files: Vec<PathBuf>, real: bool, jobs: usize },
     Seeds { seeds: Seeds, jobs: usize },
-    Replay { what: String, toml: bool },
+    Replay(replay::Asked),
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
     Rules(Asked),
     Score { which: Which, seeds: u64, jobs: usize },
@@ -110,16 +110,23 @@ enum Word {
     #[command(after_help = "Example:\n  cargo sim seeds --count 100000 --from 1000")]
     Seeds(Seeds),
     /// Play one seed or file and print all of it: what was drawn, the transcript, the hash chain
-    #[command(
-        after_help = "Examples:\n  cargo sim replay 4711\n  cargo sim replay 4711 --toml > scenarios/found.toml"
-    )]
+    #[command(after_help = "Examples:\n  cargo sim replay 4711\n  cargo sim replay 4711 --html run.html\n  \
+            cargo sim replay 4711 --toml > scenarios/found.toml\n\n\
+            The page needs no other file: what did not hold and the rule, and each step as a sequence diagram\n\
+            with mu's database at every moment at which it changed.")]
     Replay {
         /// A seed, or a scenario file
         #[arg(value_name = "SEED|FILE")]
         what: String,
         /// Print the scenario file that a seed stands for, and play nothing
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["html", "mermaid"])]
         toml: bool,
+        /// Write the run to this file as one HTML page, instead of printing the transcript
+        #[arg(long, value_name = "FILE", conflicts_with = "mermaid")]
+        html: Option<PathBuf>,
+        /// Print the run as a Mermaid sequence diagram, and nothing else
+        #[arg(long)]
+        mermaid: bool,
     },
     /// Play every file and many seeds in two processes each, and compare their hash chains
     #[command(after_help = "Example:\n  cargo sim determinism --count 200")]
@@ -240,7 +247,12 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Verb::Run { files, real, jobs: jobs.unwrap_or(if real { REAL_JOBS } else { cores }) }
         }
         Some(Word::Seeds(seeds)) => Verb::Seeds { seeds, jobs: jobs.unwrap_or(cores) },
-        Some(Word::Replay { what, toml }) => Verb::Replay { what, toml },
+        Some(Word::Replay { mermaid: true, .. }) if cli.json => {
+            return Err(Failure::Input("`--mermaid` cannot be used with `--json`".to_owned()));
+        }
+        Some(Word::Replay { what, toml, html, mermaid }) => {
+            Verb::Replay(replay::Asked { what, toml, html, mermaid })
+        }
         Some(Word::Determinism { seeds, files }) => Verb::Determinism { seeds, files },
         Some(Word::Rules { words, uncovered }) => Verb::Rules(Asked { words, uncovered }),
         Some(Word::Score { numbers, pick, by, seeds }) => {

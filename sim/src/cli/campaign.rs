@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::item::{Item, Outcome};
+use super::keep::Keeper;
 use super::marks::Count;
 use super::progress::Progress;
 use super::tally::{self, Tally};
@@ -30,7 +31,11 @@ pub(crate) fn run(place: &Place, items: &[Item], jobs: usize, style: Style) -> R
     if items.iter().any(|item| matches!(item, Item::Seed(_))) {
         report.tally.marks = Some(Count::new(&place.root, style.whole)?);
     }
-    worker::play_all(&worker::own_program()?, items, jobs, |outcome| {
+    let mut keeper = Keeper::new(place);
+    worker::play_all(&worker::own_program()?, items, jobs, |mut outcome| {
+        if !outcome.found.is_empty() {
+            keeper.keep(&mut outcome);
+        }
         report.add(outcome);
         ControlFlow::Continue(())
     })?;

@@ -1,6 +1,6 @@
 //! One thing that is played, and what came of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -54,6 +54,12 @@ pub(crate) struct Found {
     pub(crate) rules: Vec<String>,
     /// What was violated, in one line.
     pub(crate) text: String,
+    /// When, in virtual nanoseconds, if it has a moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<u64>,
+    /// The step that it is about, from 1, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<usize>,
     /// The command that plays it again, if it is not that of the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replay: Option<String>,
@@ -73,6 +79,9 @@ pub(crate) struct Outcome {
     /// The marks that were reached, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) reached: Vec<u16>,
+    /// Files that were written for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<String>,
     /// Points that were not played, since they are the same world as the one before them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) same: u64,
@@ -185,23 +194,17 @@ impl Outcome {
             virtual_ns: u64::try_from(played.virtual_time.as_nanos()).unwrap_or(u64::MAX),
             fired: played.fired,
             reached: Vec::new(),
+            kept: Vec::new(),
             same: 0,
         }
     }
 
     /// The outcome of an item that did not come to its end.
     pub(crate) fn crash(item: Item, text: String) -> Outcome {
-        let found = vec![Found { by: CRASH.into(), rules: Vec::new(), text, replay: None }];
-        Outcome {
-            item,
-            found,
-            chain: None,
-            events: 0,
-            virtual_ns: 0,
-            fired: BTreeMap::new(),
-            reached: Vec::new(),
-            same: 0,
-        }
+        let found = Found { by: CRASH.into(), rules: Vec::new(), text, at: None, step: None, replay: None };
+        let found = vec![found];
+        let (fired, reached, kept) = Default::default();
+        Outcome { item, found, chain: None, events: 0, virtual_ns: 0, fired, reached, kept, same: 0 }
     }
 
     /// Whether it is one.
@@ -217,11 +220,18 @@ impl Found {
             Finding::Violation(violation) => (violation.oracle, vec![violation.rule.to_owned()]),
             Finding::Inert { .. } | Finding::Missed { .. } => ("inert", scenario.rules.clone()),
         };
-        Found { by: by.to_owned(), rules, text: finding.sentence(), replay: None }
+        let (at, step) = match finding {
+            Finding::Violation(violation) => (violation.at, None),
+            Finding::Expectation { step, .. } | Finding::Missed { step, .. } => (None, Some(*step)),
+            Finding::Inert { .. } => (None, None),
+        };
+        Found { by: by.to_owned(), rules, text: finding.sentence(), at, step, replay: None }
     }
 }
 
 thread_local! {
+    /// Whether a panic of this thread is going to be caught.
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
     /// Where and why the last panic happened that is going to be caught.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -230,7 +240,11 @@ thread_local! {
 fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {
-        panic::set_hook(Box::new(|info| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !CATCHING.get() {
+                return usual(info);
+            }
             let text = info.payload().downcast_ref::<&str>().copied();
             let text = text.or_else(|| info.payload().downcast_ref::<String>().map(String::as_str));
             let message = text.unwrap_or("a value that is no text");
@@ -238,7 +252,9 @@ fn caught<R>(body: impl FnOnce() -> R) -> Result<R, String> {
             PANIC.set(Some(format!("{message}, at {place}").replace('\n', "; ")));
         }));
     });
-    panic::catch_unwind(AssertUnwindSafe(body))
-        .map_err(|_| PANIC.take().unwrap_or_else(|| "for no known reason".to_owned()))
+    let outer = CATCHING.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(body));
+    CATCHING.set(outer);
+    done.map_err(|_| PANIC.take().unwrap_or_else(|| "for no known reason".to_owned()))
         .map_err(|panic| format!("the simulator panicked: {panic}"))
 }

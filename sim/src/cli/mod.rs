@@ -11,7 +11,8 @@
 //! - `kills`: real runs of mu that are killed at random moments
 //! - `marks`: what random seeds must reach
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
-//! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
+//! - `real`: scenarios on real processes; `determinism`: every item twice
+//! - `replay`: one item, to be read; `page`: the same as an HTML page, `new_file`: where that goes; `keep`: failures as files
 
 // This is not mu: it reads its own command line, starts its own processes and tells how long they took.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -21,8 +22,11 @@ mod campaign;
 mod determinism;
 mod files;
 mod item;
+mod keep;
 mod kills;
 mod marks;
+mod new_file;
+mod page;
 mod progress;
 mod real;
 mod replay;
@@ -131,7 +135,7 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
             let items: Vec<_> = seeds.items().collect();
             campaign::run(place, &items, jobs, campaign::Style { each: false, json, whole: false })
         }
-        Verb::Replay { what, toml } => replay::run(place, &what, toml, json),
+        Verb::Replay(asked) => replay::run(place, &asked, json),
         Verb::Determinism { seeds, files } => determinism::run(place, &files, seeds, json),
         Verb::Rules(asked) => rules::run(place, &asked, json),
         Verb::Kills { asked, jobs } => kills::run(place, asked, jobs, json),

@@ -6,11 +6,15 @@ use std::slice;
 use serde_json::{Value, json};
 
 use super::args::as_seed;
-use super::item::{Item, Outcome};
+use super::item::{Found, Item, Outcome};
+use super::new_file::NewFile;
+use super::page::Page;
 use super::{FOUND, Failure, HELD, Place, files, say, tally};
 use crate::explore;
-use crate::play::{self, Finding, Played, Setting, Show};
+use crate::play::{self, Finding, Setting, Show};
 use crate::scenario::Scenario;
+use crate::trace::Timeline;
+use crate::trace::timeline::Entry;
 use crate::world::Cannot;
 
 /// The item that a word names: a seed or a file.
@@ -21,46 +25,87 @@ pub(crate) fn named(place: &Place, what: &str) -> Result<Item, Failure> {
     }
 }
 
-/// Prints what was drawn or written, the transcript, the findings and the hash chain; with `toml` only the file that
-/// the item stands for. Answers with the exit code.
-pub(crate) fn run(place: &Place, what: &str, toml: bool, json: bool) -> Result<u8, Failure> {
-    let item = named(place, what)?;
+/// What is played, and in which form it is told.
+pub(crate) struct Asked {
+    pub(crate) what: String,
+    /// The file that the item stands for, and nothing else.
+    pub(crate) toml: bool,
+    /// The page, written here.
+    pub(crate) html: Option<PathBuf>,
+    /// The diagram, and nothing else.
+    pub(crate) mermaid: bool,
+}
+
+/// Prints what was drawn or written, the transcript, the findings and the hash chain, or what else was asked for. Answers
+/// with the exit code.
+pub(crate) fn run(place: &Place, asked: &Asked, json: bool) -> Result<u8, Failure> {
+    let item = named(place, &asked.what)?;
     let mut scenario = item.scenario().map_err(Failure::Input)?;
-    if toml {
-        drop_inert(&mut scenario)?;
+    if asked.toml {
+        let played = play::simulated(&scenario, Setting::default());
+        let played = played.map_err(|Cannot(reason)| Failure::Input(reason))?;
+        play::drop_inert(&mut scenario, &played.findings);
         say(&scenario.to_toml());
         return Ok(HELD);
     }
-    let mut transcript = None;
-    let outcome = item
-        .play_with(&scenario, || {
-            let mut played = shown(&item, &scenario, Show::Transcript)?;
-            transcript = played.transcript.take();
-            Ok(played)
-        })
-        .unwrap_or_else(|Cannot(reason)| {
-            Outcome::crash(item.clone(), format!("it cannot be played: {reason}"))
-        });
-    let transcript = transcript.unwrap_or_default();
+    let file = asked.html.as_deref().map(NewFile::at).transpose()?;
+    let Run { outcome, timeline, played, .. } = play(&item, &scenario);
+    let written = match file.filter(|_| played) {
+        Some(file) => {
+            file.write(&page(&scenario, &outcome, &timeline))?;
+            asked.html.as_deref()
+        }
+        None => None,
+    };
     if json {
-        say(&format!("{}\n", document(&scenario, &outcome, &transcript)));
+        say(&format!("{}\n", document(&scenario, &outcome, &timeline)));
+    } else if asked.mermaid {
+        say(&timeline.mermaid(&placed(&outcome, &timeline)));
+    } else if asked.html.is_some() {
+        say(&ending(&outcome));
+        let page = written.map_or("none: there was no run".to_owned(), |path| path.display().to_string());
+        say(&format!("page {page}\n"));
     } else {
-        say(&text(&scenario, &outcome, &transcript));
+        say(&text(&scenario, &outcome, &timeline));
     }
     Ok(if outcome.found.is_empty() { HELD } else { FOUND })
 }
 
-/// Takes out the faults that never take effect: in a file they are mistakes, and the run is the same without them.
-fn drop_inert(scenario: &mut Scenario) -> Result<(), Failure> {
-    let played = play::simulated(scenario, Setting::default());
-    let played = played.map_err(|Cannot(reason)| Failure::Input(reason))?;
-    scenario.faults.retain(|one| {
-        !played.findings.iter().any(|finding| match finding {
-            Finding::Inert { plugin, fault } => *plugin == one.plugin && fault == one.act.name(),
-            _ => false,
-        })
+/// A run for readers.
+pub(crate) struct Run {
+    pub(crate) outcome: Outcome,
+    pub(crate) timeline: Timeline,
+    /// All that was found, that of a drawn scenario which is no finding too.
+    pub(crate) findings: Vec<Finding>,
+    /// Whether the scenario can be played at all.
+    played: bool,
+}
+
+/// Plays an item, and keeps what happened and what stood in mu's tables.
+pub(crate) fn play(item: &Item, scenario: &Scenario) -> Run {
+    let (mut timeline, mut findings) = Default::default();
+    let outcome = item.play_with(scenario, || {
+        let setting = Setting { show: Show::Timeline, journal: true, ..Setting::default() };
+        let mut played = play::simulated(scenario, setting)?;
+        timeline = played.timeline.take().unwrap_or_default();
+        findings = played.findings.clone();
+        if let Item::Seed(_) = item {
+            played.findings.retain(Finding::counts_when_drawn);
+        }
+        Ok(played)
     });
-    Ok(())
+    match outcome {
+        Ok(outcome) => Run { outcome, timeline, findings, played: true },
+        Err(Cannot(reason)) => {
+            let outcome = Outcome::crash(item.clone(), format!("it cannot be played: {reason}"));
+            Run { outcome, timeline, findings, played: false }
+        }
+    }
+}
+
+/// The page of a run.
+pub(crate) fn page(scenario: &Scenario, outcome: &Outcome, timeline: &Timeline) -> String {
+    Page { scenario, outcome, timeline }.html()
 }
 
 /// Prints every event of an item.
@@ -68,7 +113,9 @@ pub(crate) fn events(item: &Item) -> Result<u8, Failure> {
     let scenario = item.scenario().map_err(Failure::Input)?;
     let mut events = None;
     let outcome = item.play_with(&scenario, || {
-        let mut played = shown(item, &scenario, Show::Events)?;
+        let drawn = matches!(item, Item::Seed(_));
+        let setting = Setting { show: Show::Events, drawn, ..Setting::default() };
+        let mut played = play::simulated(&scenario, setting)?;
         events = played.transcript.take();
         Ok(played)
     });
@@ -79,11 +126,7 @@ pub(crate) fn events(item: &Item) -> Result<u8, Failure> {
     Ok(HELD)
 }
 
-fn shown(item: &Item, scenario: &Scenario, show: Show) -> Result<Played, Cannot> {
-    play::simulated(scenario, Setting { show, drawn: matches!(item, Item::Seed(_)), ..Setting::default() })
-}
-
-fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {
+fn text(scenario: &Scenario, outcome: &Outcome, timeline: &Timeline) -> String {
     let mut text = String::new();
     if let Item::Seed(seed) = outcome.item {
         text += &format!("# swarm: {:?}\n", explore::swarm(seed));
@@ -93,23 +136,44 @@ fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {
         text += "\n";
     }
     text += "\n";
-    text += transcript;
+    text += &timeline.transcript();
     text += "\n";
-    if outcome.found.is_empty() {
-        text += "all held\n";
-    } else {
-        text += &tally::failure(outcome);
-    }
-    let chain = outcome.chain.as_deref().unwrap_or("none");
-    text + &format!("chain {chain}, {} events\n", outcome.events)
+    text + &ending(outcome)
 }
 
-fn document(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> Value {
+/// What came of it, and the hash chain.
+fn ending(outcome: &Outcome) -> String {
+    let found = if outcome.found.is_empty() { "all held\n".to_owned() } else { tally::failure(outcome) };
+    let chain = outcome.chain.as_deref().unwrap_or("none");
+    format!("{found}chain {chain}, {} events\n", outcome.events)
+}
+
+/// The findings with the entry behind which each belongs: the last when it has no moment.
+fn placed(outcome: &Outcome, timeline: &Timeline) -> Vec<(usize, String)> {
+    let last = timeline.entries.len().saturating_sub(1);
+    let place = |found: &Found| found.at.and_then(|at| timeline.place_of(at, &found.text)).unwrap_or(last);
+    let text = |found: &Found| format!("{} {}", found.rules.join(" "), found.text);
+    outcome.found.iter().map(|found| (place(found), text(found))).collect()
+}
+
+fn document(scenario: &Scenario, outcome: &Outcome, timeline: &Timeline) -> Value {
+    let entry = |entry: &Entry| {
+        json!({
+            "at_ns": entry.at,
+            "who": timeline.who(entry).name,
+            "to": entry.to.map(|to| &timeline.lanes[to].name),
+            "what": entry.sentence(),
+            "kind": entry.kind.name(),
+            "again": entry.again,
+            "rows": entry.journal.as_ref().map(|moment| &moment.rows),
+        })
+    };
     json!({
         "ok": outcome.found.is_empty(),
         "item": outcome.item.name(),
         "scenario": scenario,
-        "transcript": transcript.lines().collect::<Vec<_>>(),
+        "transcript": timeline.transcript().lines().collect::<Vec<_>>(),
+        "timeline": timeline.entries.iter().map(entry).collect::<Vec<_>>(),
         "findings": tally::findings_json(outcome),
         "chain": outcome.chain,
         "events": outcome.events,

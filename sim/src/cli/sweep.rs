@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::item::{Found, Item, Outcome};
 use super::progress::Progress;
 use super::tally::{grouped, span};
-use super::{FOUND, Failure, HELD, Place, files, say, tell, worker};
+use super::{FOUND, Failure, HELD, Place, files, keep, say, tell, worker};
 use crate::explore::sweep::{self, Point, Sort};
 use crate::play::{self, Finding, Setting};
 use crate::scenario::Scenario;
@@ -277,6 +277,7 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         virtual_ns: 0,
         fired: BTreeMap::new(),
         reached: Vec::new(),
+        kept: Vec::new(),
         same: 0,
     };
     let mut alone: Option<&Point> = None;
@@ -294,8 +295,8 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
             let mut played = play::simulated(&ended, Setting::default())?;
             failed_alone = played.failed_alone;
             played.findings.retain(|finding| match finding {
-                Finding::Inert { plugin, fault } => {
-                    inert.push((plugin.clone(), fault.clone()));
+                Finding::Inert { .. } => {
+                    inert.push(finding.clone());
                     false
                 }
                 Finding::Missed { .. } => false,
@@ -313,7 +314,9 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         if !outcome.found.is_empty() && written < WRITTEN {
             written += 1;
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            replay = write(&ended, &inert, &into.join(format!("{stem}-{}.toml", point.slug())));
+            let path = into.join(format!("{stem}-{}.toml", point.slug()));
+            let wrote = keep::write_scenario(&ended, &inert, &path);
+            replay = wrote.ok().map(|()| format!("cargo sim replay {}", path.display()));
         }
         let found = outcome.found.into_iter();
         let named = |found: Found| Found {
@@ -324,15 +327,4 @@ pub(crate) fn play_points(item: &Item) -> Outcome {
         sum.found.extend(found.map(named));
     }
     sum
-}
-
-/// Writes the file that plays a point again, without the faults that never take effect, and tells the command.
-fn write(scenario: &Scenario, inert: &[(String, String)], path: &Path) -> Option<String> {
-    let mut scenario = scenario.clone();
-    scenario.faults.retain(|fault| {
-        !inert.iter().any(|(plugin, name)| *plugin == fault.plugin && name == fault.act.name())
-    });
-    std::fs::create_dir_all(path.parent()?).ok()?;
-    std::fs::write(path, scenario.to_toml()).ok()?;
-    Some(format!("cargo sim replay {}", path.display()))
 }

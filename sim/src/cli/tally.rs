@@ -126,7 +126,10 @@ pub(crate) fn findings_json(outcome: &Outcome) -> Vec<Value> {
             "by": found.by,
             "rules": found.rules,
             "text": found.text,
+            "at_ns": found.at,
+            "step": found.step,
             "replay": outcome.item.replay(),
+            "kept": outcome.kept,
         })
     };
     outcome.found.iter().map(of).collect()
@@ -141,6 +144,9 @@ pub(crate) fn failure(outcome: &Outcome) -> String {
         let _ = writeln!(text, "  [{}{rules}] {}", found.by, found.text);
     }
     let _ = writeln!(text, "  replay: {}", outcome.item.replay());
+    if !outcome.kept.is_empty() {
+        let _ = writeln!(text, "  kept: {}", outcome.kept.join(", "));
+    }
     text
 }
 

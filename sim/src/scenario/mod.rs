@@ -25,5 +25,5 @@ pub use format::{
 };
 pub use parse::ScenarioError;
 pub(crate) use parse::{distance, read};
-pub use rules::{is_rule, known_rules};
+pub use rules::{is_rule, known_rules, rule_text};
 pub use words::WordsError;

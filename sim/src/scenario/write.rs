@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::format::Scenario;
+use super::format::{Scenario, Step};
 
 const SCENARIO_KEYS: &[&str] = &["title", "why", "rules", "seed", "short_io", "real", "why_not_real"];
 const FAULT_KEYS: &[&str] = &["plugin", "on", "nth", "times", "start", "when", "after_ms", "do"];
@@ -78,6 +78,15 @@ impl Scenario {
                 lines(&mut text, item.as_table().expect("faults and steps are tables"), order);
             }
         }
+        text
+    }
+}
+
+impl Step {
+    /// Its keys as lines of a file.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        lines(&mut text, &Table::try_from(self).expect("a step is a table"), STEP_KEYS);
         text
     }
 }

@@ -3,6 +3,10 @@
 //! In: events, as the machine makes them. Out: the list of [`Event`]s, when they are recorded, and always a hash chain
 //! over all of them with their count. Times are virtual nanoseconds since the start of the run; no pointer, address or
 //! host time ever enters.
+//!
+//! - `chain`: the fingerprint; `show`: a line of text for every single event
+//! - [`timeline`]: what of it matters to a reader; `journal`: mu's rows at the moments at which they changed
+//! - `transcript`, `mermaid`: a timeline as text and as a diagram
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,9 +20,15 @@ use crate::disk::Kind;
 pub use chain::{Chain, Digest};
 
 mod chain;
+mod journal;
+mod mermaid;
 mod show;
+pub mod timeline;
 mod transcript;
 
+pub use journal::{Change, Moment, Row, compared};
+pub use mermaid::{LEAP, leap};
+pub use timeline::Timeline;
 pub use transcript::transcript;
 
 /// One pipe of the machine. Numbers are never used again within a run.

@@ -4,10 +4,11 @@
 //! - `simulated`: a [`crate::kernel::Machine`] with mu and the fake plugins as its programs
 //! - `points`: what happens at numbered calls and operations on the disk, and the list of them
 //! - `backend`: a real backend process
-//! - `rows`: what stands in mu's tables
+//! - `rows`: what stands in mu's tables; `journal`: what stood there at each moment at which it changed
 //! - `real`: a temporary directory, the real `mu` and the real fake-plugin executable
 
 mod backend;
+mod journal;
 mod points;
 mod real;
 mod rows;

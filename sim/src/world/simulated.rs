@@ -10,6 +10,7 @@ use std::time::Duration;
 use mu_core::os::{EpochMs, Exit};
 use rusqlite::Connection;
 
+use super::journal::Journal;
 use super::points::Director;
 use super::{
     Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Rows, Run, World, method_of, rows,
@@ -25,7 +26,7 @@ use crate::oracle::{self, Excuses, Leak, Observed, Ran, Violation, ledger};
 use crate::programs::{self, Installed};
 use crate::scenario::Db;
 use crate::sim_os::Watch;
-use crate::trace::{Target, What};
+use crate::trace::{Moment, Target, Timeline, What};
 
 /// The user who runs mu.
 const USER: u32 = 1000;
@@ -74,6 +75,9 @@ pub struct Simulated {
     outsiders: Cell<u64>,
     /// What was durable when effects were sent: the number of events before, and the disk.
     sights: Rc<RefCell<Vec<(u64, Disk)>>>,
+    journal: Journal,
+    /// How many events there had been at the end of each step.
+    ends: Vec<u64>,
 }
 
 /// A program that takes the place of mu's command line.
@@ -96,11 +100,16 @@ impl Simulated {
         );
         programs::install_shell(&machine);
         let network = Network::new(machine.remote());
+        let journal = Journal::default();
         machine.on_power_loss({
-            let network = Rc::downgrade(&network);
+            let (network, journal, remote) = (Rc::downgrade(&network), journal.clone(), machine.remote());
             move || {
                 if let Some(network) = network.upgrade() {
                     network.power_off();
+                }
+                if let Some(machine) = remote.machine() {
+                    journal.look(&machine);
+                    journal.change(&machine);
                 }
             }
         });
@@ -123,7 +132,15 @@ impl Simulated {
             directed: false,
             outsiders: Cell::new(0),
             sights,
+            journal,
+            ends: Vec::new(),
         }
+    }
+
+    /// From here on what mu has written down is looked at whenever it may have changed.
+    pub fn keep_journal(&mut self) {
+        self.journal.keep();
+        self.direct();
     }
 
     /// From here on every call and operation of each mu and every act of each plugin is written down.
@@ -169,8 +186,14 @@ impl Simulated {
     /// Has the disk ask the director about every operation.
     fn direct(&mut self) {
         if !std::mem::replace(&mut self.directed, true) {
-            let (director, remote) = (self.director.clone(), self.machine.remote());
-            self.machine.disk().set_fault(Box::new(move |op| director.disk(&remote, op)));
+            let (director, journal, remote) =
+                (self.director.clone(), self.journal.clone(), self.machine.remote());
+            self.machine.disk().set_fault(Box::new(move |op| {
+                if let Some(machine) = remote.machine() {
+                    journal.operation(&machine, op);
+                }
+                director.disk(&remote, op)
+            }));
         }
     }
 
@@ -229,6 +252,23 @@ impl Simulated {
         found
     }
 
+    /// What happened, for readers; with mu's rows if they were looked at.
+    pub fn timeline(&self) -> Timeline {
+        self.journal.look(&self.machine);
+        Timeline::of(&self.machine.events(), &self.moments(), &self.ends)
+    }
+
+    fn moments(&self) -> Vec<Moment> {
+        self.journal.moments(|disk| {
+            let mut rows = oracle::rows::Rows::default();
+            for path in databases(&disk.files()) {
+                let db = disk.open_db(self.outsider(), ROOT, &path);
+                db.and_then(|db| rows.read(&db)).ok()?;
+            }
+            Some(rows)
+        })
+    }
+
     fn ran(&self, one: &Invocation) -> Ran {
         Ran {
             pid: one.started.pid,
@@ -259,9 +299,14 @@ impl Simulated {
     }
 
     fn open_db_on(&self, disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
+        disk.open_db(self.outsider(), USER, path)
+    }
+
+    /// One more process outside the machine.
+    fn outsider(&self) -> Owner {
         let nth = self.outsiders.get();
         self.outsiders.set(nth + 1);
-        disk.open_db(Owner(LAST_OUTSIDER - nth), USER, path)
+        Owner(LAST_OUTSIDER - nth)
     }
 
     fn remove_db(&self) {
@@ -356,6 +401,8 @@ impl World for Simulated {
     }
 
     fn set_db(&mut self, db: Db) -> Result<(), Cannot> {
+        self.journal.look(&self.machine);
+        self.journal.change(&self.machine);
         let (disk, file) = (self.machine.disk(), Path::new(DB));
         disk.create_dir_all(Path::new(STATE), USER, 0o700).map_err(io)?;
         match db {
@@ -401,6 +448,8 @@ impl World for Simulated {
 
     fn end_of_step(&mut self) {
         self.lock = None;
+        self.journal.look(&self.machine);
+        self.ends.push(self.machine.event_count());
         self.plugins.values().for_each(|one| one.borrow_mut().ends_at = None);
     }
 

@@ -98,8 +98,8 @@ fn score(copy: &Copy, game: &Game, bug: Bug) -> Result<Score, Failure> {
     let sound = copy.exchange(&bug.file, &planted)?;
     let verdict = match copy.build() {
         Ok(program) => {
-            let catch = game.play(&program);
-            catch.map(|catch| catch.map_or(Verdict::Missed, |catch| Verdict::Caught(Box::new(catch))))
+            let caught = |catch| Verdict::Caught(Box::new(catch));
+            game.play(&program).map(|catch| catch.map_or(Verdict::Missed, caught))
         }
         Err(Unbuilt::Wrong(error)) => Ok(Verdict::Unbuilt(error)),
         Err(Unbuilt::Failed(failure)) => Err(failure),
