@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, shown: &str) -> Result<Scenario, String> {
 }
 
 /// The name that people see, and that the command line takes again: within the workspace, relative to it.
-fn shown(root: &Path, path: &Path) -> String {
+pub(crate) fn shown(root: &Path, path: &Path) -> String {
     let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     absolute.strip_prefix(root).unwrap_or(path).display().to_string()

@@ -10,6 +10,7 @@
 //! - `sweep`: scenarios that are ended at each of their points
 //! - `kills`: real runs of mu that are killed at random moments
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
+//! - `shrink`: the smallest scenario that fails like another
 //! - `real`: scenarios on real processes; `replay`: one item, to be read; `determinism`: every item twice
 
 // This is not mu: it reads its own command line, starts its own processes and tells how long they took.
@@ -26,6 +27,7 @@ mod real;
 mod replay;
 mod rules;
 mod score;
+mod shrink;
 mod sweep;
 mod tally;
 mod worker;
@@ -131,7 +133,9 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         Verb::Rules(asked) => rules::run(place, &asked, json),
         Verb::Kills { asked, jobs } => kills::run(place, asked, jobs, json),
         Verb::Sweep { asked, jobs } => sweep::run(place, &asked, jobs, json),
-        Verb::Score { which, seeds, jobs } => score::run(place, &which, seeds, jobs, json),
+        Verb::Shrink(asked) => shrink::run(place, &asked, json),
+        Verb::Score { which, seeds, shrink: false, jobs } => score::run(place, &which, seeds, jobs, json),
+        Verb::Score { which, seeds, shrink: true, jobs } => score::shrink(place, &which, seeds, jobs, json),
         Verb::Worker => worker::serve(),
         Verb::Events { item } => replay::events(&item),
     }

@@ -88,10 +88,7 @@ fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {
     if let Item::Seed(seed) = outcome.item {
         text += &format!("# swarm: {:?}\n", explore::swarm(seed));
     }
-    for line in scenario.to_toml().lines() {
-        text += format!("# {line}").trim_end();
-        text += "\n";
-    }
+    text += &commented(scenario);
     text += "\n";
     text += transcript;
     text += "\n";
@@ -102,6 +99,11 @@ fn text(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> String {
     }
     let chain = outcome.chain.as_deref().unwrap_or("none");
     text + &format!("chain {chain}, {} events\n", outcome.events)
+}
+
+/// The file of a scenario, to stand above its transcript.
+pub(crate) fn commented(scenario: &Scenario) -> String {
+    scenario.to_toml().lines().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect()
 }
 
 fn document(scenario: &Scenario, outcome: &Outcome, transcript: &str) -> Value {
