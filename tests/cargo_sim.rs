@@ -321,6 +321,64 @@ fn a_scenario_that_does_not_hold_by_itself_is_a_finding_of_its_sweep() {
     );
 }
 
+const LARGE: &str = "title = 'Something else is expected'\nrules = ['REG-01', 'HSK-01']\nseed = 9\n[plugins.box]\n\
+    seams = ['link', 'job']\n[plugins.cloud]\n[[faults]]\nplugin = 'cloud'\ndo = 'crlf'\n[[faults]]\nplugin = 'box'\n\
+    do = 'bom'\n[[steps]]\nrun = 'mu plugin add cloud -- {cloud}'\nexit = 0\n[[steps]]\nadvance_ms = 5000\n[[steps]]\n\
+    run = 'mu plugin add box -- {box} --region eu'\nexit = 0\nstderr = { contains = 'x' }\n[[steps]]\nrun = 'mu plugin list'\n";
+
+#[test]
+fn what_fails_becomes_a_small_file_with_its_transcript_that_fails_alike() {
+    let (dir, path) = folder(&[("large.toml", LARGE)]);
+    let into = format!("{path}/small.toml");
+    let (exit, out, err) = run(&["--scenarios", &path, "shrink", "large", "--into", &into]);
+    assert_eq!(exit, 0, "{out}{err}");
+    assert!(err.contains(" candidates\n"), "{err}");
+    let small = fs::read_to_string(&into).unwrap();
+    for line in ["rules = [\"REG-01\", \"HSK-01\"]", "[plugins.box]", "do = \"bom\"", "exit = 0"] {
+        assert!(small.contains(line), "{line}: {small}");
+    }
+    assert!(small.starts_with("title = \"An expectation fails: step 1: it ended with status 5"), "{small}");
+    assert_eq!((small.matches("[[steps]]").count(), small.matches("[[faults]]").count()), (1, 1), "{small}");
+    assert!(
+        out.contains("  from 4 steps, 2 faults, 2 plugins\n  to   1 step, 1 fault, 1 plugin, in "),
+        "{out}"
+    );
+    assert!(out.contains(&format!("next:\n  cargo sim replay {into}\n")), "{out}");
+    let transcript = fs::read_to_string(dir.path().join("small.snap")).unwrap();
+    let (head, body) = transcript.split_at(transcript.match_indices("---\n").nth(1).unwrap().0 + 4);
+    assert_eq!(head, "---\nsource: sim/tests/scenarios.rs\n---\n");
+    let (exit, again, _) = run(&["replay", &into]);
+    assert_eq!(exit, 1);
+    assert!(
+        again.contains(body) && again.contains("[expectation REG-01, HSK-01] step 1: it ended"),
+        "{again}"
+    );
+
+    let (exit, report) = json(&["--scenarios", &path, "shrink", "large", "--into", &into, "--json"]);
+    assert_eq!((exit, &report["by"], &report["before"]["steps"]), (0, &"expectation".into(), &4.into()));
+    assert_eq!((&report["after"]["steps"], &report["after"]["faults"]), (&1.into(), &1.into()));
+    assert_eq!(fs::read_to_string(&into).unwrap(), small);
+    let spent = ["shrink", "large", "--into", &into, "--candidates", "2", "--json"];
+    let (exit, report) = json(&[&["--scenarios", path.as_str()], &spent[..]].concat());
+    assert_eq!((exit, &report["spent"], &report["candidates"]), (0, &true.into(), &2.into()));
+}
+
+#[test]
+fn what_holds_and_what_cannot_be_read_or_written_is_not_shrunk() {
+    let wrong = SOUND.replace("exit = 0", "exits = 0");
+    let (dir, path) =
+        folder(&[("a.toml", SOUND), ("wrong.toml", &wrong), ("fails.toml", WRONG), ("file", "")]);
+    let shrink = |what: &str, into: &str| refused(&["--scenarios", &path, "shrink", what, "--into", into]);
+    let into = format!("{path}/small.toml");
+    assert!(shrink("4711", &into).ends_with(": seed 4711 holds: there is nothing to shrink\n"));
+    assert!(shrink("a", &into).ends_with("a.toml holds: there is nothing to shrink\n"));
+    assert!(shrink("wrong", &into).contains("wrong.toml:6:1: unknown key `exits`"));
+    assert!(shrink("nowhere", &into).contains("nowhere: no such scenario"));
+    assert!(shrink("fails", &format!("{path}/file/small.toml")).contains("/file"));
+    assert!(shrink("fails", &format!("{path}/small.txt")).contains("ends in .toml"));
+    assert!(!fs::exists(&into).unwrap() && !fs::exists(dir.path().join("small.snap")).unwrap());
+}
+
 #[test]
 fn bugs_that_do_not_exist_are_refused() {
     assert!(refused(&["score", "1", "9999"]).contains("sim/planted.toml: there is no bug 9999"));
@@ -333,7 +391,7 @@ fn help_names_every_verb_with_an_example() {
     let (exit, out, _) = run(&["--help"]);
     assert_eq!(exit, 0);
     assert_examples_exist(&out);
-    for verb in ["run", "seeds", "sweep", "replay", "determinism", "rules", "score"] {
+    for verb in ["run", "seeds", "sweep", "replay", "shrink", "determinism", "rules", "score"] {
         assert!(out.contains(&format!("  {verb} ")), "{out}");
         let (exit, help, _) = run(&[verb, "--help"]);
         assert_eq!(exit, 0);

@@ -38,6 +38,13 @@ pub enum Finding {
         /// One sentence.
         text: String,
     },
+    /// A step's mu did not come to its end: a deadlock, or the budget of the run is spent.
+    Stuck {
+        /// Which step, from 1.
+        step: usize,
+        /// One sentence.
+        text: String,
+    },
     /// An oracle's invariant.
     Violation(Violation),
     /// A fault of the file that never took effect, so that the file shows nothing.
@@ -59,9 +66,9 @@ impl Finding {
     /// What did not hold, without the rule.
     pub fn sentence(&self) -> String {
         match self {
-            Finding::Expectation { step, text } | Finding::Missed { step, text } => {
-                format!("step {step}: {text}")
-            }
+            Finding::Expectation { step, text }
+            | Finding::Missed { step, text }
+            | Finding::Stuck { step, text } => format!("step {step}: {text}"),
             Finding::Violation(Violation { text, at: None, .. }) => text.clone(),
             Finding::Violation(Violation { text, at: Some(at), .. }) => {
                 format!("{text} (at {}.{:06} s)", at / 1_000_000_000, at % 1_000_000_000 / 1_000)
@@ -347,11 +354,14 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
         }
         let outcomes: Vec<_> = begun.iter().map(|one| world.finish(one.started)).collect();
         for (one, outcome) in begun.drain(..).zip(outcomes) {
-            let texts = match outcome {
-                Ok(outcome) => differences(one.step, &outcome, &one.before, world),
-                Err(report) => vec![report.replace('\n', "; ")],
-            };
-            findings.extend(texts.into_iter().map(|text| Finding::Expectation { step: one.number, text }));
+            let step = one.number;
+            match outcome {
+                Ok(outcome) => {
+                    let texts = differences(one.step, &outcome, &one.before, world);
+                    findings.extend(texts.into_iter().map(|text| Finding::Expectation { step, text }));
+                }
+                Err(report) => findings.push(Finding::Stuck { step, text: report.replace('\n', "; ") }),
+            }
         }
         for (number, step) in standing.drain(..) {
             let texts = state_differences(step, world)?;

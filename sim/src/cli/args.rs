@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::item::Item;
 use super::rules::Asked;
 use super::score::Which;
-use super::{Failure, kills, replay, sweep};
+use super::{Failure, kills, replay, shrink, sweep};
 use crate::explore::sweep::Sort;
 
 /// The largest seed: a scenario's seed is a TOML integer.
@@ -38,9 +38,10 @@ pub(crate) enum Verb {
     Run { files: Vec<PathBuf>, real: bool, jobs: usize },
     Seeds { seeds: Seeds, jobs: usize },
     Replay(replay::Asked),
+    Shrink(shrink::Asked),
     Determinism { seeds: Seeds, files: Vec<PathBuf> },
     Rules(Asked),
-    Score { which: Which, seeds: u64, jobs: usize },
+    Score { which: Which, seeds: u64, shrink: bool, jobs: usize },
     Kills { asked: kills::Asked, jobs: usize },
     Sweep { asked: sweep::Asked, jobs: usize },
     Worker,
@@ -128,6 +129,22 @@ enum Word {
         #[arg(long)]
         mermaid: bool,
     },
+    /// Find the smallest scenario that fails like a seed or a file, and write it as a file with its transcript
+    #[command(after_help = "Examples:\n  cargo sim shrink 4711\n  \
+            cargo sim shrink 4711 --into found.toml\n\n\
+            It leaves out and makes smaller what it can of plugins, steps and faults, as long as the same oracle\n\
+            breaks the same rule. A run that holds is not shrunk: exit code 2.")]
+    Shrink {
+        /// A seed, or a scenario file
+        #[arg(value_name = "SEED|FILE")]
+        what: String,
+        /// The file that is written, instead of one in target/sim
+        #[arg(long, value_name = "FILE")]
+        into: Option<PathBuf>,
+        /// How many smaller scenarios are tried, at most
+        #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
+        candidates: u32,
+    },
     /// Play every file and many seeds in two processes each, and compare their hash chains
     #[command(after_help = "Example:\n  cargo sim determinism --count 200")]
     Determinism {
@@ -188,6 +205,7 @@ enum Word {
     },
     /// Plant bugs in a copy of the tree, one at a time, and see whether a scenario or a seed catches each
     #[command(after_help = "Examples:\n  cargo sim score\n  cargo sim score 3 17\n  \
+            cargo sim score 22 --shrink\n  \
             cargo sim score --pick 5 --by \"$(git rev-parse HEAD)\"\n\n\
             The bugs are in sim/planted.toml; the copy is kept in target/score, for the next time.")]
     Score {
@@ -203,6 +221,9 @@ enum Word {
         /// How many random seeds are tried on a bug that no scenario has caught
         #[arg(long, value_name = "N", default_value_t = 2000)]
         seeds: u64,
+        /// Shrink the first seed that catches each, instead: to three steps and two faults at most
+        #[arg(long)]
+        shrink: bool,
     },
     /// Play the items that come on standard input
     #[command(hide = true)]
@@ -255,13 +276,16 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         }
         Some(Word::Determinism { seeds, files }) => Verb::Determinism { seeds, files },
         Some(Word::Rules { words, uncovered }) => Verb::Rules(Asked { words, uncovered }),
-        Some(Word::Score { numbers, pick, by, seeds }) => {
+        Some(Word::Shrink { what, into, candidates }) => {
+            Verb::Shrink(shrink::Asked { what, into, candidates: candidates as usize })
+        }
+        Some(Word::Score { numbers, pick, by, seeds, shrink }) => {
             let which = match (pick, by) {
                 (Some(count), Some(text)) => Which::Picked { count: count.into(), text },
                 _ if numbers.is_empty() => Which::All,
                 _ => Which::Numbers(numbers),
             };
-            Verb::Score { which, seeds, jobs: jobs.unwrap_or(cores) }
+            Verb::Score { which, seeds, shrink, jobs: jobs.unwrap_or(cores) }
         }
         Some(Word::Kills { count, seed }) => {
             Verb::Kills { asked: kills::Asked { count, seed }, jobs: jobs.unwrap_or(KILL_JOBS) }

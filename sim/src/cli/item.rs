@@ -11,11 +11,15 @@ use super::{files, sweep};
 use crate::explore;
 use crate::explore::sweep::Point;
 use crate::play::{self, Finding, Played, Setting};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, is_rule};
 use crate::world::Cannot;
 
-/// Who says that an item did not come to its end.
-const CRASH: &str = "crash";
+/// Who says that an item, or a step of it, did not come to its end.
+pub(crate) const CRASH: &str = "crash";
+/// Who says that a step did not do what it was expected to.
+pub(crate) const EXPECTATION: &str = "expectation";
+/// Who says that something of a file never took place.
+pub(crate) const INERT: &str = "inert";
 
 /// A scenario file or a seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,8 @@ pub(crate) enum Item {
         /// Where a file is written for what is found.
         into: PathBuf,
     },
+    /// A scenario in its text, that no file holds.
+    Text(String),
     /// Everything that is played on real processes, as a whole.
     Real,
 }
@@ -107,6 +113,7 @@ impl Item {
         match self {
             Item::File { shown, .. } | Item::Points { shown, .. } => shown.clone(),
             Item::Seed(seed) => format!("seed {seed}"),
+            Item::Text(_) => "a scenario".to_owned(),
             Item::Real => "the run on real processes".to_owned(),
         }
     }
@@ -117,6 +124,7 @@ impl Item {
             Item::File { shown, .. } => format!("cargo sim replay {shown}"),
             Item::Points { shown, .. } => format!("cargo sim sweep {shown}"),
             Item::Seed(seed) => format!("cargo sim replay {seed}"),
+            Item::Text(_) => "cargo sim replay FILE".to_owned(),
             Item::Real => "cargo sim run --real".to_owned(),
         }
     }
@@ -129,6 +137,9 @@ impl Item {
         match self {
             Item::File { path, shown } | Item::Points { path, shown, .. } => files::read(path, shown),
             Item::Seed(seed) => Ok(explore::draw(*seed)),
+            Item::Text(text) => {
+                Scenario::parse(&self.name(), text, &is_rule).map_err(|error| error.to_string())
+            }
             Item::Real => Err("a whole run is no scenario".to_owned()),
         }
     }
@@ -216,13 +227,16 @@ impl Outcome {
 impl Found {
     fn new(finding: &Finding, scenario: &Scenario) -> Found {
         let (by, rules) = match finding {
-            Finding::Expectation { .. } => ("expectation", scenario.rules.clone()),
+            Finding::Expectation { .. } => (EXPECTATION, scenario.rules.clone()),
             Finding::Violation(violation) => (violation.oracle, vec![violation.rule.to_owned()]),
-            Finding::Inert { .. } | Finding::Missed { .. } => ("inert", scenario.rules.clone()),
+            Finding::Stuck { .. } => (CRASH, scenario.rules.clone()),
+            Finding::Inert { .. } | Finding::Missed { .. } => (INERT, scenario.rules.clone()),
         };
         let (at, step) = match finding {
             Finding::Violation(violation) => (violation.at, None),
-            Finding::Expectation { step, .. } | Finding::Missed { step, .. } => (None, Some(*step)),
+            Finding::Expectation { step, .. }
+            | Finding::Missed { step, .. }
+            | Finding::Stuck { step, .. } => (None, Some(*step)),
             Finding::Inert { .. } => (None, None),
         };
         Found { by: by.to_owned(), rules, text: finding.sentence(), at, step, replay: None }

@@ -40,7 +40,7 @@ impl Keeper {
         let stem = match &outcome.item {
             Item::Seed(seed) => format!("seed-{seed}"),
             Item::File { path, .. } => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            Item::Points { .. } | Item::Real => return Ok(Vec::new()),
+            Item::Text(_) | Item::Points { .. } | Item::Real => return Ok(Vec::new()),
         };
         let scenario = outcome.item.scenario().map_err(Failure::Input)?;
         // What ended the simulator once would end it again.

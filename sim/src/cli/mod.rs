@@ -11,6 +11,7 @@
 //! - `kills`: real runs of mu that are killed at random moments
 //! - `marks`: what random seeds must reach
 //! - `rules`: who cites which rule; `score`: whether planted bugs are caught
+//! - `shrink`: the smallest scenario that fails like another
 //! - `real`: scenarios on real processes; `determinism`: every item twice
 //! - `replay`: one item, to be read; `page`: the same as an HTML page, `new_file`: where that goes; `keep`: failures as files
 
@@ -32,6 +33,7 @@ mod real;
 mod replay;
 mod rules;
 mod score;
+mod shrink;
 mod sweep;
 mod tally;
 mod worker;
@@ -140,7 +142,9 @@ fn run(place: &Place, verb: Verb, json: bool) -> Result<u8, Failure> {
         Verb::Rules(asked) => rules::run(place, &asked, json),
         Verb::Kills { asked, jobs } => kills::run(place, asked, jobs, json),
         Verb::Sweep { asked, jobs } => sweep::run(place, &asked, jobs, json),
-        Verb::Score { which, seeds, jobs } => score::run(place, &which, seeds, jobs, json),
+        Verb::Shrink(asked) => shrink::run(place, &asked, json),
+        Verb::Score { which, seeds, shrink: false, jobs } => score::run(place, &which, seeds, jobs, json),
+        Verb::Score { which, seeds, shrink: true, jobs } => score::shrink(place, &which, seeds, jobs, json),
         Verb::Worker => worker::serve(),
         Verb::Events { item } => replay::events(&item),
     }

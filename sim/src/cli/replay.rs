@@ -131,14 +131,16 @@ fn text(scenario: &Scenario, outcome: &Outcome, timeline: &Timeline) -> String {
     if let Item::Seed(seed) = outcome.item {
         text += &format!("# swarm: {:?}\n", explore::swarm(seed));
     }
-    for line in scenario.to_toml().lines() {
-        text += format!("# {line}").trim_end();
-        text += "\n";
-    }
+    text += &commented(scenario);
     text += "\n";
     text += &timeline.transcript();
     text += "\n";
     text + &ending(outcome)
+}
+
+/// The file of a scenario, to stand above its transcript.
+pub(crate) fn commented(scenario: &Scenario) -> String {
+    scenario.to_toml().lines().map(|line| format!("{}\n", format!("# {line}").trim_end())).collect()
 }
 
 /// What came of it, and the hash chain.

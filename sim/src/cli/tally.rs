@@ -34,7 +34,7 @@ impl Tally {
         match outcome.item {
             Item::File { .. } => self.scenarios += 1,
             Item::Seed(_) => self.seeds += 1,
-            Item::Points { .. } | Item::Real => {}
+            Item::Points { .. } | Item::Text(_) | Item::Real => {}
         }
         self.events += outcome.events;
         self.virtual_ns += u128::from(outcome.virtual_ns);

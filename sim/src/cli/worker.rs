@@ -24,7 +24,7 @@ use super::{Failure, HELD, marks};
 /// Items that a worker has been given and has not answered.
 const AHEAD: usize = 32;
 /// An item that takes longer than this hangs: the budgets of a run end it much sooner.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Bytes of memory that a process may take; a run takes some megabytes. One that would take more aborts.
 const MEMORY: u64 = 4 << 30;
@@ -97,7 +97,7 @@ pub(crate) fn play_some(
             waiting.push_back(item);
         }
         let Some(item) = waiting.pop_front() else { return Ok(()) };
-        match worker.answer(&item) {
+        match worker.answer(&item, PATIENCE) {
             Ok(outcome) => each(outcome),
             Err(reason) => {
                 each(Outcome::crash(item, reason));
@@ -105,6 +105,38 @@ pub(crate) fn play_some(
                 waiting.iter().for_each(|item| worker.give(item));
             }
         }
+    }
+}
+
+/// One process, for items that are played one at a time; a new one after an item that ended it.
+pub(crate) struct Stage {
+    program: PathBuf,
+    worker: Option<Worker>,
+}
+
+impl Stage {
+    /// A process of `program`, once there is something to play.
+    pub(crate) fn of(program: PathBuf) -> Stage {
+        Stage { program, worker: None }
+    }
+
+    /// Plays one item, for no longer than `patience`.
+    ///
+    /// # Errors
+    /// A process cannot be started.
+    pub(crate) fn play(&mut self, item: &Item, patience: Duration) -> Result<Outcome, Failure> {
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(&self.program)?,
+        };
+        worker.give(item);
+        Ok(match worker.answer(item, patience) {
+            Ok(outcome) => {
+                self.worker = Some(worker);
+                outcome
+            }
+            Err(reason) => Outcome::crash(item.clone(), reason),
+        })
     }
 }
 
@@ -133,12 +165,12 @@ impl Worker {
     }
 
     /// The outcome of the item that was given first; `Err` says how the process ended instead.
-    fn answer(&mut self, item: &Item) -> Result<Outcome, String> {
-        let until = Instant::now() + PATIENCE;
+    fn answer(&mut self, item: &Item, patience: Duration) -> Result<Outcome, String> {
+        let until = Instant::now() + patience;
         while self.stdout.buffer().is_empty() {
             match readable(self.stdout.get_ref(), until) {
                 Ok(true) => break,
-                Ok(false) => return Err(format!("it still ran after {} s", PATIENCE.as_secs())),
+                Ok(false) => return Err(format!("it still ran after {} s", patience.as_secs())),
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.to_string()),
             }
@@ -186,5 +218,33 @@ fn of(status: ExitStatus) -> String {
         }
         Some(signal) => format!("it died of {}", crate::kernel::signal_name(signal)),
         None => format!("it exited with status {}", status.code().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A program that does this instead of playing, played on for a short while.
+    fn of_a_program_that(does: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{does}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut stage = Stage::of(program);
+        let play = |stage: &mut Stage| stage.play(&Item::Seed(1), Duration::from_millis(300)).unwrap();
+        let (first, second) = (play(&mut stage), play(&mut stage));
+        assert!(first.is_crash());
+        assert_eq!(first, second);
+        first.found[0].text.clone()
+    }
+
+    #[test]
+    fn what_ends_its_process_or_hangs_is_a_crash_and_the_next_one_is_played() {
+        assert!(of_a_program_that("kill -ABRT $$").ends_with("it died of SIGABRT"));
+        assert!(of_a_program_that("exec sleep 100").starts_with("it still ran after "));
     }
 }

@@ -7,7 +7,7 @@
 //! - `swarm`: what a run may do at all; each seed leaves a random part of everything out
 //! - `plugins`: declarations, sound and not, and the files that are installed
 //! - `faults`: faults of the catalogue, their moments and parameters
-//! - `sweep`: a scenario that is ended at each of its points in turn
+//! - `sweep`: a scenario that is ended at each of its points in turn; `shrink`: the smallest that fails like one that fails
 //! - `provided`: a provider of hosts with its verbs, beside the others; `operator`: who types these
 //! - `steps`: command lines and what happens between and during them; `ending`: the ending
 //!
@@ -18,6 +18,7 @@ mod faults;
 mod operator;
 mod plugins;
 mod provided;
+pub mod shrink;
 mod steps;
 mod swarm;
 pub mod sweep;

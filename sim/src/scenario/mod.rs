@@ -3,7 +3,7 @@
 //! - `format`: the types; a file is read into a [`Scenario`] and written back by [`Scenario::to_toml`].
 //! - `parse`: text to scenario; every refusal names file, line and column.
 //! - `check`: what a well-formed file may still not say.
-//! - `words`: a `run` line to its arguments.
+//! - `words`: a `run` line to its arguments, and back.
 //! - `expect`: what a step expects, held against what came.
 //! - `write`: a scenario to text.
 //!
@@ -14,7 +14,7 @@ mod expect;
 mod format;
 mod parse;
 mod rules;
-mod words;
+pub(crate) mod words;
 mod write;
 
 #[cfg(test)]

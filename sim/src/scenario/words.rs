@@ -46,6 +46,16 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, WordsError> {
     Ok(words)
 }
 
+/// The command line that has these words.
+pub(crate) fn join(words: &[String]) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !"'\"\\|&;<>$`".contains(c);
+    let quoted = |word: &String| match word.is_empty() || !word.chars().all(is_plain) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word.clone(),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// What a fetch template has in braces: mu replaces it, not the scenario.
 pub(crate) const OF_A_TEMPLATE: [&str; 3] = ["local", "remote", "host"];
 

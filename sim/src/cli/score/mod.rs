@@ -4,9 +4,11 @@
 //! as JSON; exit 0 only if every one was caught.
 //!
 //! - `planted`: the table; `copy`: the copy of the tree and its build
+//! - `shrunk`: whether what a seed finds of a bug becomes small
 
 mod copy;
 mod planted;
+mod shrunk;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -89,6 +91,17 @@ pub(crate) fn run(place: &Place, which: &Which, seeds: u64, jobs: usize, json: b
     }
     say(&if json { format!("{}\n", document(&scores)) } else { table(&scores) });
     Ok(if scores.iter().all(Score::caught) { HELD } else { FOUND })
+}
+
+/// Plants the bugs that are meant, and shrinks the first seed that catches each; answers with the exit code.
+pub(crate) fn shrink(
+    place: &Place,
+    which: &Which,
+    seeds: u64,
+    jobs: usize,
+    json: bool,
+) -> Result<u8, Failure> {
+    shrunk::run(place, which.of(planted::read(&place.root)?)?, seeds, jobs, json)
 }
 
 /// Plants one bug, builds, plays, and takes the bug out again.

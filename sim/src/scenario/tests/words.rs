@@ -1,6 +1,6 @@
 //! A `run` line to words.
 
-use super::super::words::{WordsError, expand, placeholders, split};
+use super::super::words::{WordsError, expand, join, placeholders, split};
 
 #[test]
 fn blanks_part_words_and_quotes_hold_them_together() {
@@ -17,6 +17,17 @@ fn an_empty_quote_is_an_empty_word() {
 #[test]
 fn backslashes_work_as_in_a_shell() {
     assert_eq!(split(r#"a\ b '\n' "\"\\\n""#).unwrap(), ["a b", r"\n", r#""\\n"#]);
+}
+
+#[test]
+fn words_that_are_joined_are_split_into_the_same() {
+    for words in [&["mu", "a b", "", "it's", "\"$x\"", "{box}", r"a\n"][..], &["mu"], &[]] {
+        assert_eq!(
+            split(&join(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())).unwrap(),
+            words
+        );
+    }
+    assert_eq!(join(&["mu".to_owned(), "--json".to_owned(), "a b".to_owned()]), "mu --json 'a b'");
 }
 
 #[test]
