@@ -18,7 +18,7 @@ use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::{Digest, Timeline};
 use crate::world::{
-    AtCall, AtDisk, Cannot, ClockChange, Executables, Marks, Outcome, Real, Run, Simulated, World,
+    AtCall, AtDisk, Cannot, Executables, Marks, Meanwhile, Outcome, Real, Run, Simulated, World,
 };
 
 /// Something that did not come out as it should.
@@ -473,7 +473,7 @@ fn run(number: usize, step: &Step, argv: Vec<String>) -> Run {
         argv,
         env: step.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         signals: step.signal.iter().map(|one| (ms(one.at_ms), one.to.clone(), one.what.number())).collect(),
-        clocks: step.world.iter().map(|one| (ms(one.at_ms), clock_change(one))).collect(),
+        meanwhile: step.world.iter().map(|one| (ms(one.at_ms), meanwhile(one))).collect(),
         controls: controls(step).filter(|(at_ms, _)| *at_ms > 0).map(|(at, what)| (ms(at), what)).collect(),
         at_call: (step.kill_at_call.map(AtCall::Kill))
             .or(step.panic_at_call.map(AtCall::Panic))
@@ -485,9 +485,13 @@ fn run(number: usize, step: &Step, argv: Vec<String>) -> Run {
     }
 }
 
-fn clock_change(change: &WorldAt) -> ClockChange {
-    let suspend = || ClockChange::Suspend(Duration::from_millis(change.suspend_ms.unwrap_or(0)));
-    change.wall_step_ms.map_or_else(suspend, ClockChange::StepWall)
+fn meanwhile(change: &WorldAt) -> Meanwhile {
+    let ms = Duration::from_millis;
+    match *change {
+        WorldAt { wall_step_ms: Some(by_ms), .. } => Meanwhile::StepWall(by_ms),
+        WorldAt { lock_ms: Some(for_ms), .. } => Meanwhile::Lock(ms(for_ms)),
+        WorldAt { suspend_ms, .. } => Meanwhile::Suspend(ms(suspend_ms.unwrap_or(0))),
+    }
 }
 
 fn differences(

@@ -356,10 +356,10 @@ fn the_backend_does_not_sleep_with_the_machine() {
         cloud.acquire("k").await
     });
     world.advance(Duration::from_millis(500));
-    let suspend = mu_sim::world::ClockChange::Suspend(Duration::from_secs(120));
+    let suspend = mu_sim::world::Meanwhile::Suspend(Duration::from_secs(120));
     world.run_instead(|_| async { Exit::Status(0) });
-    let clocks = vec![(Duration::ZERO, suspend)];
-    world.start(&Run { argv: vec!["mu".to_owned()], clocks, ..Run::default() }).unwrap();
+    let meanwhile = vec![(Duration::ZERO, suspend)];
+    world.start(&Run { argv: vec!["mu".to_owned()], meanwhile, ..Run::default() }).unwrap();
     world.finish(0).unwrap();
     assert_eq!(again.take(), Some(vm(2)));
 }

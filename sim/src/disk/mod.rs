@@ -56,7 +56,7 @@ use handle::Handle;
 use ops::{Counter, Process, Stop};
 pub use ops::{DiskOp, Kind, Verdict};
 use pages::Pages;
-pub use prng::forget_statistics;
+pub use prng::{forget_statistics, real_draws};
 use tree::{File, Inode, Place, READ, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
 

@@ -16,6 +16,7 @@ use rusqlite::ffi;
 
 thread_local! {
     static KEY: Cell<Option<u64>> = const { Cell::new(None) };
+    static REAL_DRAWS: Cell<u64> = const { Cell::new(0) };
 }
 
 type Randomness = unsafe extern "C" fn(*mut ffi::sqlite3_vfs, c_int, *mut c_char) -> c_int;
@@ -29,6 +30,11 @@ pub(super) fn rekey(key: u64) {
     KEY.set(Some(key));
     // SAFETY: a length of zero forgets the state of the generator and touches no buffer.
     unsafe { ffi::sqlite3_randomness(0, null_mut()) };
+}
+
+/// How often SQLite has drawn from the randomness of the real system on this thread; a simulated run never does.
+pub fn real_draws() -> u64 {
+    REAL_DRAWS.get()
 }
 
 /// One step of SplitMix64.
@@ -84,6 +90,7 @@ unsafe extern "C" fn randomness(vfs: *mut ffi::sqlite3_vfs, len: c_int, out: *mu
             len
         }
         None => {
+            let _ = REAL_DRAWS.try_with(|draws| draws.set(draws.get() + 1));
             let real = REAL.get().expect("set before this function was registered");
             // SAFETY: the arguments are SQLite's own, and the Unix function does not look at which VFS it is given.
             unsafe { real(vfs, len, out) }

@@ -312,14 +312,22 @@ fn around(stream: &mut Stream, options: &Options, acquire: &str, host: &str, ste
         step.backend_do = vec![BackendAt { at_ms: one_of(stream, &[0, 2, 700]), ..deed }];
     }
     if options.time && stream.chance(1, 3) {
-        match stream.below(4) {
+        match stream.below(5) {
             0 if stream.chance(1, 2) => step.advance_ms = Some(magnitude(stream, 200_000)),
             0 => step.advance_ms = Some(one_of(stream, &LAPSES_MS)),
             1 => step.reboot = true,
             2 => {
                 let suspend_ms = Some(magnitude(stream, 200_000));
                 step.world =
-                    vec![WorldAt { wall_step_ms: None, suspend_ms, at_ms: one_of(stream, &[0, 3, 900]) }];
+                    vec![WorldAt { suspend_ms, at_ms: one_of(stream, &[0, 3, 900]), ..WorldAt::default() }];
+            }
+            3 => {
+                let lock_ms = Some(one_of(stream, &[1, 50, 600, 3_000, 11_000]));
+                step.world = vec![WorldAt {
+                    lock_ms,
+                    at_ms: one_of(stream, &[0, 1, 2, 3, 900]),
+                    ..WorldAt::default()
+                }];
             }
             _ => {
                 let ms = magnitude(stream, 1_000_000) as i64;

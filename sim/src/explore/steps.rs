@@ -114,7 +114,8 @@ impl World<'_> {
                 1 => (Some(ms as i64), None),
                 _ => (None, Some(ms)),
             };
-            step.world = vec![WorldAt { wall_step_ms, suspend_ms, at_ms: span(stream) }];
+            step.world =
+                vec![WorldAt { wall_step_ms, suspend_ms, at_ms: span(stream), ..WorldAt::default() }];
         }
         if swarm.signals && stream.chance(1, 3) {
             step.signal = (0..stream.between(1, 3)).map(|_| self.signal(stream)).collect();

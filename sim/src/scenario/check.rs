@@ -254,8 +254,9 @@ fn check_run(scenario: &Scenario, step: &Step, place: &Place) -> Checked {
         }
     }
     for (index, change) in step.world.iter().enumerate() {
-        if change.wall_step_ms.is_some() == change.suspend_ms.is_some() {
-            return place.key("world").index(index).refuse("either `wall_step_ms` or `suspend_ms`");
+        let what = [change.wall_step_ms.is_some(), change.suspend_ms.is_some(), change.lock_ms.is_some()];
+        if what.into_iter().filter(|one| *one).count() != 1 {
+            return place.key("world").index(index).refuse("one of `wall_step_ms`, `suspend_ms`, `lock_ms`");
         }
     }
     check_ends(scenario, step, place)

@@ -319,8 +319,8 @@ pub struct SignalAt {
     pub at_ms: u64,
 }
 
-/// A change to the machine's clocks that comes at its time; one of the two.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Something that happens to the machine at its time; one of the three.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldAt {
     /// Milliseconds by which the wall clock steps, back if negative.
@@ -329,6 +329,9 @@ pub struct WorldAt {
     /// Milliseconds for which the machine sleeps: nothing runs and the monotonic clock stands still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend_ms: Option<u64>,
+    /// Milliseconds for which another process holds the database, unless somebody else holds it at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ms: Option<u64>,
     /// Milliseconds from the step's start.
     pub at_ms: u64,
 }

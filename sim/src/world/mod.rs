@@ -56,13 +56,15 @@ pub enum AtDisk {
     PowerOff(u64),
 }
 
-/// A change to the clocks of a machine. Only a simulated one can.
+/// Something that happens to a machine while mu runs. Only to a simulated one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockChange {
+pub enum Meanwhile {
     /// The wall clock steps by so many milliseconds.
     StepWall(i64),
     /// The machine sleeps so long: nothing runs and the monotonic clock stands still.
     Suspend(Duration),
+    /// Another process holds the database so long.
+    Lock(Duration),
 }
 
 /// One start of mu.
@@ -76,8 +78,8 @@ pub struct Run {
     pub env: Vec<(String, String)>,
     /// Signals from outside: when after the start, to whom (`mu`, or the plugin whose newest process gets it), which.
     pub signals: Vec<(Duration, String, i32)>,
-    /// What happens to the machine's clocks: when after the start, and what.
-    pub clocks: Vec<(Duration, ClockChange)>,
+    /// What happens to the machine: when after the start, and what.
+    pub meanwhile: Vec<(Duration, Meanwhile)>,
     /// What happens at the backend and on the way to it: when after the start, and what.
     pub controls: Vec<(Duration, Control)>,
     /// What happens at one of its calls.

@@ -445,8 +445,8 @@ impl World for Real {
     }
 
     fn start(&mut self, run: &Run) -> Result<usize, Cannot> {
-        if !run.clocks.is_empty() {
-            return Err(Cannot("the clocks of this machine are not ours to change".into()));
+        if !run.meanwhile.is_empty() {
+            return Err(Cannot("the clocks and locks of this machine are not ours to change".into()));
         }
         match run.at_call {
             Some(AtCall::Kill(_) | AtCall::Panic(_) | AtCall::PowerOff(_)) => {

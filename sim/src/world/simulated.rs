@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mu_core::os::{EpochMs, Exit};
+use mu_core::reached;
 use rusqlite::Connection;
 
 use super::journal::Journal;
 use super::points::Director;
 use super::{
-    Act, AtCall, CANARY, Cannot, ClockChange, HEAD, Marks, Outcome, Rows, Run, World, method_of, rows,
+    Act, AtCall, CANARY, Cannot, HEAD, Marks, Meanwhile, Outcome, Rows, Run, World, method_of, rows,
 };
 use crate::backend::{BackendTable, Books, Control};
 use crate::disk::{Disk, Node, Owner};
@@ -73,6 +74,8 @@ pub struct Simulated {
     directed: bool,
     /// Processes outside the machine so far: none of them survives a loss of power.
     outsiders: Cell<u64>,
+    /// What SQLite had drawn from the real system before.
+    real_draws: u64,
     /// What was durable when effects were sent: the number of events before, and the disk.
     sights: Rc<RefCell<Vec<(u64, Disk)>>>,
     journal: Journal,
@@ -131,6 +134,7 @@ impl Simulated {
             director: Director::default(),
             directed: false,
             outsiders: Cell::new(0),
+            real_draws: crate::disk::real_draws(),
             sights,
             journal,
             ends: Vec::new(),
@@ -227,6 +231,8 @@ impl Simulated {
         }
         // A plugin that a dead mu left and that waits for ever is a deadlock here; `leftover` says whether it may.
         let _ = self.machine.run_until(self.machine.now() + AFTERMATH);
+        let drawn = crate::disk::real_draws() - self.real_draws;
+        assert_eq!(drawn, 0, "SQLite has drawn from the randomness of the real system");
         let ran: Vec<Ran> = self.ran.iter().map(|one| self.ran(one)).collect();
         let files = self.machine.disk().files();
         let rows = self.all_rows(&self.machine.disk().fork());
@@ -291,6 +297,32 @@ impl Simulated {
             }
         }
         rows
+    }
+
+    /// Has something happen to the machine at a time.
+    fn later(&self, at: Duration, what: Meanwhile) {
+        let network = Rc::clone(&self.network);
+        let outsider = matches!(what, Meanwhile::Lock(_)).then(|| self.outsider());
+        self.machine.at(at, move |machine| match what {
+            Meanwhile::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
+            Meanwhile::Suspend(span) => {
+                machine.suspend(span);
+                network.slept(span);
+            }
+            Meanwhile::Lock(span) => {
+                if let Some(outsider) = outsider
+                    && let Ok(held) = machine.disk().open_db(outsider, USER, Path::new(DB))
+                    && held.execute_batch("BEGIN IMMEDIATE").is_ok()
+                {
+                    reached!("world: another process holds the database");
+                    machine.fault("another process holds the database");
+                    machine.at(at + span, move |machine| {
+                        machine.fault("the database is free again");
+                        drop(held);
+                    });
+                }
+            }
+        });
     }
 
     /// Uses the database as another program would.
@@ -545,15 +577,8 @@ impl World for Simulated {
                 }
             });
         }
-        for (after, change) in run.clocks.iter().copied() {
-            let network = Rc::clone(&self.network);
-            self.machine.at(begun + after, move |machine| match change {
-                ClockChange::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
-                ClockChange::Suspend(span) => {
-                    machine.suspend(span);
-                    network.slept(span);
-                }
-            });
+        for (after, change) in run.meanwhile.iter().copied() {
+            self.later(begun + after, change);
         }
         for (after, control) in run.controls.iter().cloned() {
             let network = Rc::clone(&self.network);

@@ -75,6 +75,50 @@ impl Copy {
     }
 }
 
+impl Copy {
+    /// The first thing that `clippy.toml` forbids in the code which both worlds run, and in the simulator; `None` when all is
+    /// well. Anything else that clippy refuses is a tree that does not compile.
+    pub(crate) fn lint(&self) -> Result<Option<String>, Unbuilt> {
+        let mut command = cargo(&self.tree);
+        command.args([
+            "clippy",
+            "--quiet",
+            "--locked",
+            "-p",
+            "mu-protocol",
+            "-p",
+            "mu-core",
+            "-p",
+            "mu-sim",
+            "--lib",
+        ]);
+        command.args(["--message-format", "short", "--color", "never", "--", "-D", "warnings"]);
+        command.env("CARGO_TARGET_DIR", &self.target).stderr(Stdio::piped());
+        let broken = |error| Unbuilt::Failed(Failure::broken("cargo clippy, in a copy of the tree", error));
+        let output = command.output().map_err(broken)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let forbidden = said.lines().find(|line| line.contains("disallowed"));
+        match forbidden {
+            Some(line) => Ok(Some(line.to_owned())),
+            None if output.status.success() => Ok(None),
+            None => Err(Unbuilt::Wrong(said.lines().next().unwrap_or("it says nothing").to_owned())),
+        }
+    }
+
+    /// What `cargo sim determinism` of a program says when two processes do not play the same; `None` when they do.
+    ///
+    /// # Errors
+    /// The program could not be run.
+    pub(crate) fn differs(&self, program: &Path) -> Result<Option<String>, Failure> {
+        let mut command = std::process::Command::new(program);
+        command.current_dir(&self.tree).args(["determinism", "--count", "60"]).stdin(Stdio::null());
+        let output = command.output().map_err(|error| Failure::broken("a program with a bug", error))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let first = said.lines().find(|line| line.starts_with("DIFFERS"));
+        Ok((!output.status.success()).then(|| first.unwrap_or("it says nothing").to_owned()))
+    }
+}
+
 /// Makes the folder `copy` equal to `original`, but for what is left out.
 fn mirror(original: &Path, copy: &Path) -> io::Result<()> {
     fs::create_dir_all(copy)?;

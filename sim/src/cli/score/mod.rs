@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::copy::{Copy, Unbuilt};
-use self::planted::Bug;
+use self::planted::{Bug, Watch};
 use super::item::{Item, Outcome};
 use super::{FOUND, Failure, HELD, Place, files, say, tally, tell, worker};
 
@@ -39,6 +39,8 @@ struct Score {
 
 enum Verdict {
     Caught(Box<Catch>),
+    /// Clippy refuses it, or two processes do not play the same: the first thing that is said.
+    Noticed(&'static str, String),
     /// Nothing failed.
     Missed,
     /// The tree does not compile with it.
@@ -109,16 +111,30 @@ fn score(copy: &Copy, game: &Game, bug: Bug) -> Result<Score, Failure> {
     let begun = Instant::now();
     let planted = bug.planted(copy.tree()).map_err(Failure::Broken)?;
     let sound = copy.exchange(&bug.file, &planted)?;
-    let verdict = match copy.build() {
-        Ok(program) => {
-            let caught = |catch| Verdict::Caught(Box::new(catch));
-            game.play(&program).map(|catch| catch.map_or(Verdict::Missed, caught))
-        }
-        Err(Unbuilt::Wrong(error)) => Ok(Verdict::Unbuilt(error)),
-        Err(Unbuilt::Failed(failure)) => Err(failure),
-    };
+    let verdict = watched(copy, game, &bug);
     copy.exchange(&bug.file, &sound)?;
     Ok(Score { bug, verdict: verdict?, took: begun.elapsed() })
+}
+
+/// What whoever must notice the planted bug says of it.
+fn watched(copy: &Copy, game: &Game, bug: &Bug) -> Result<Verdict, Failure> {
+    let unbuilt = |unbuilt| match unbuilt {
+        Unbuilt::Wrong(error) => Ok(Verdict::Unbuilt(error)),
+        Unbuilt::Failed(failure) => Err(failure),
+    };
+    if bug.watch == Watch::Lint {
+        let noticed = |said| Verdict::Noticed("clippy", said);
+        return copy.lint().map(|said| said.map_or(Verdict::Missed, noticed)).or_else(unbuilt);
+    }
+    let program = match copy.build() {
+        Ok(program) => program,
+        Err(error) => return unbuilt(error),
+    };
+    if bug.watch == Watch::Determinism {
+        let said = copy.differs(&program)?;
+        return Ok(said.map_or(Verdict::Missed, |said| Verdict::Noticed("determinism", said)));
+    }
+    Ok(game.play(&program)?.map_or(Verdict::Missed, |catch| Verdict::Caught(Box::new(catch))))
 }
 
 impl Game {
@@ -149,7 +165,7 @@ impl Game {
 
 impl Score {
     fn caught(&self) -> bool {
-        matches!(self.verdict, Verdict::Caught(_))
+        matches!(self.verdict, Verdict::Caught(_) | Verdict::Noticed(..))
     }
 
     fn json(&self) -> Value {
@@ -159,6 +175,7 @@ impl Score {
                 "runs": catch.runs,
                 "scenarios": catch.scenarios,
             }),
+            Verdict::Noticed(by, said) => json!({ "by": by, "said": said }),
             _ => Value::Null,
         };
         let error = if let Verdict::Unbuilt(error) = &self.verdict { Some(error) } else { None };
@@ -176,6 +193,7 @@ impl Score {
     fn row(&self) -> [String; 5] {
         let [by, within, runs] = match &self.verdict {
             Verdict::Caught(catch) => [catch.by(), catch.first.item.name(), catch.runs.to_string()],
+            Verdict::Noticed(by, said) => [(*by).to_owned(), said.clone(), String::new()],
             Verdict::Missed => ["NOTHING".into(), String::new(), String::new()],
             Verdict::Unbuilt(error) => ["DOES NOT COMPILE".into(), error.clone(), String::new()],
         };
@@ -206,6 +224,9 @@ impl Verdict {
                 catch.scenarios.len(),
                 catch.first.found[0].text.chars().take(SHOWN).collect::<String>()
             ),
+            Verdict::Noticed(by, said) => {
+                format!("caught by {by}: {}", said.chars().take(SHOWN).collect::<String>())
+            }
             Verdict::Missed => "NOT caught".into(),
             Verdict::Unbuilt(error) => format!("it does NOT compile: {error}"),
         }

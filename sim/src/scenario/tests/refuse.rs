@@ -270,11 +270,11 @@ fn counting_begins_at_one() {
 }
 
 #[test]
-fn a_change_of_the_clocks_is_one() {
+fn what_happens_to_the_machine_is_one_thing() {
     let simulated = |world: &str| {
         in_step(world).replace("rules = ['A-10']", "rules = ['A-10']\nreal = false\nwhy_not_real = 'x'")
     };
-    let says = ["either `wall_step_ms` or `suspend_ms`"];
+    let says = ["one of `wall_step_ms`, `suspend_ms`, `lock_ms`"];
     refused(&simulated("world = »{ at_ms = 1 }"), &says);
     refused(
         &simulated(
