@@ -15,7 +15,7 @@ pub struct Excuses {
     pub lies: bool,
     /// An operator has the last word about an effect.
     pub overruled: bool,
-    /// The disk fails.
+    /// The disk fails, or another process holds the database.
     pub disk_fails: bool,
 }
 
@@ -31,7 +31,10 @@ impl Excuses {
     pub fn of(scenario: &Scenario) -> Excuses {
         let (steps, runs) = (&scenario.steps, scenario.steps.iter().filter_map(|step| step.run.as_ref()));
         let is_lost = |db| matches!(db, Db::Missing | Db::Garbage | Db::Newer | Db::Directory);
-        let fails = |step: &Step| step.disk_error.is_some() || step.db.is_some_and(|db| db != Db::Restored);
+        let held = |step: &Step| step.world.iter().any(|change| change.lock_ms.is_some());
+        let fails = |step: &Step| {
+            step.disk_error.is_some() || step.db.is_some_and(|db| db != Db::Restored) || held(step)
+        };
         let elsewhere =
             |name: &String| ["MU_DB_PATH", "MU_STATE_DIR", "XDG_STATE_HOME", "HOME"].contains(&name.as_str());
         Excuses {

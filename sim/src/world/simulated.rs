@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use mu_core::os::{EpochMs, Exit};
+use mu_core::os::{EpochMs, Exit, FileKind};
 use mu_core::reached;
 use rusqlite::Connection;
 
@@ -310,7 +310,10 @@ impl Simulated {
                 network.slept(span);
             }
             Meanwhile::Lock(span) => {
-                if let Some(outsider) = outsider
+                // Opening one that may not be written would leave a log beside it that may not be either.
+                let facts = machine.disk().facts(Path::new(DB));
+                if facts.is_ok_and(|facts| facts.kind == FileKind::Regular && facts.mode & 0o200 != 0)
+                    && let Some(outsider) = outsider
                     && let Ok(held) = machine.disk().open_db(outsider, USER, Path::new(DB))
                     && held.execute_batch("BEGIN IMMEDIATE").is_ok()
                 {
