@@ -388,13 +388,7 @@ impl Stage {
             Ok(books) => books,
             Err(Cannot(reason)) => return self.found(&format!("the backend does not answer: {reason}")),
         };
-        let mut known: BTreeSet<(String, String)> = rows
-            .iter()
-            .map(|row| {
-                let text = |column: &str| row[column].as_str().unwrap_or_default().to_owned();
-                (text("name"), text("handle"))
-            })
-            .collect();
+        let mut known = there(&rows);
         let mut wrong = Vec::new();
         for ledger in books.ledgers.values() {
             let mut keys = BTreeSet::new();
@@ -439,5 +433,29 @@ fn run_of(words: &[&str], killed_after: Option<Duration>) -> Run {
         argv: std::iter::once("mu").chain(words.iter().copied()).map(str::to_owned).collect(),
         signals: killed_after.map(|after| (after, "mu".to_owned(), 9)).into_iter().collect(),
         ..Run::default()
+    }
+}
+
+/// Names and handles of the hosts that are there by what mu knows: one that is recorded lost is not (HOST-12).
+fn there(rows: &[Value]) -> BTreeSet<(String, String)> {
+    let text = |row: &Value, column: &str| row[column].as_str().unwrap_or_default().to_owned();
+    let there = rows.iter().filter(|row| row["state"] != "lost");
+    there.map(|row| (text(row, "name"), text(row, "handle"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// HOST-12, A-80: a status beside a release that was killed finds the machine gone.
+    #[test]
+    fn a_host_that_is_recorded_lost_has_no_machine() {
+        let rows = [
+            json!({ "name": "a", "state": "lost", "handle": "vm-1" }),
+            json!({ "name": "b", "state": "ready", "handle": "vm-2" }),
+        ];
+        assert_eq!(there(&rows), BTreeSet::from([("b".to_owned(), "vm-2".to_owned())]));
     }
 }
