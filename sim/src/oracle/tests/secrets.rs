@@ -54,6 +54,17 @@ fn stderr_in_a_file_is_reported() {
     tale.breaks("TRN-08");
 }
 
+/// TRN-08
+#[test]
+fn what_a_leaky_plugin_says_twice_may_be_stored_by_what_it_declared() {
+    let mut leaky = stderr("it says canary-7\n");
+    leaky.files.push(("/mu.db".into(), b"1|it says canary-7|".to_vec()));
+    leaky.leak = Leak::Shown;
+    assert!(leaky.rules().contains(&"TRN-08"));
+    leaky.leak = Leak::Stored;
+    leaky.passes_all();
+}
+
 /// TRN-09
 #[test]
 fn a_second_line_of_stderr_in_the_output_is_reported() {
