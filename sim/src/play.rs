@@ -18,7 +18,7 @@ use crate::scenario::{Scenario, Step, WorldAt};
 use crate::sim_os::SimOs;
 use crate::trace::{Digest, Timeline};
 use crate::world::{
-    AtCall, AtDisk, Cannot, Executables, Marks, Meanwhile, Outcome, Real, Run, Simulated, World,
+    AtCall, AtDisk, Cannot, Course, Executables, Meanwhile, Outcome, Real, Run, Simulated, World,
 };
 
 /// Something that did not come out as it should.
@@ -109,7 +109,7 @@ pub struct Setting {
     /// The scenario was drawn and not written: what never takes effect and what cannot happen is no finding.
     pub drawn: bool,
     /// Every call and operation of each mu and every act of each plugin is written down.
-    pub marks: bool,
+    pub courses: bool,
     /// The timeline tells what stands in mu's tables whenever that changes.
     pub journal: bool,
 }
@@ -142,7 +142,7 @@ pub struct Played {
     /// The same as a list, if that was asked for.
     pub timeline: Option<Timeline>,
     /// What each mu called and each plugin did, if that was asked for.
-    pub marks: Vec<Marks>,
+    pub courses: Vec<Course>,
     /// A scripted error on the disk was followed, until the disk was mended, by nothing that could have failed like it.
     pub failed_alone: bool,
 }
@@ -192,8 +192,8 @@ fn world_of(scenario: &Scenario) -> Simulated {
 }
 
 fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
-    if setting.marks {
-        world.keep_marks();
+    if setting.courses {
+        world.keep_courses();
     }
     if setting.journal {
         world.keep_journal();
@@ -205,11 +205,11 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak, traits.excuses);
     findings.extend(violations.into_iter().map(Finding::Violation));
-    let (marks, failed_alone) = (world.marks(), world.failed_alone());
+    let (courses, failed_alone) = (world.courses(), world.failed_alone());
     let timeline = (setting.show == Show::Timeline).then(|| world.timeline());
     let machine = world.machine();
     Ok(Played {
-        marks,
+        courses,
         failed_alone,
         findings,
         chain: Some(machine.digest()),

@@ -37,10 +37,10 @@ fn scenario() -> Scenario {
 
 /// Every so many of the points of this sort.
 fn some(sort: Sort, every: usize) -> Vec<Point> {
-    let marks = simulated(&scenario(), Setting { marks: true, ..Setting::default() })
+    let courses = simulated(&scenario(), Setting { courses: true, ..Setting::default() })
         .expect("the machine can do that")
-        .marks;
-    let all = points(&scenario(), &marks, &[sort]).points;
+        .courses;
+    let all = points(&scenario(), &courses, &[sort]).points;
     assert!(all.len() > 20 * every, "{}: only {} points", sort.text(), all.len());
     all.into_iter().step_by(every).collect()
 }

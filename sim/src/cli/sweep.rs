@@ -125,11 +125,11 @@ impl Plan {
         all: &mut Vec<(Item, Point)>,
         sum: &mut Sum,
     ) {
-        let setting = Setting { marks: true, ..Setting::default() };
-        let mut marks = Vec::new();
+        let setting = Setting { courses: true, ..Setting::default() };
+        let mut courses = Vec::new();
         let outcome = item.play_with(scenario, || {
             let mut played = play::simulated(scenario, setting)?;
-            marks = std::mem::take(&mut played.marks);
+            courses = std::mem::take(&mut played.courses);
             Ok(played)
         });
         let outcome = match outcome {
@@ -145,10 +145,10 @@ impl Plan {
         if is_crash {
             return self.unswept.push((item.name(), "it does not come to its end".into()));
         }
-        if let Some(reason) = sweep::unswept(scenario, &marks) {
+        if let Some(reason) = sweep::unswept(scenario, &courses) {
             return self.unswept.push((item.name(), reason.into()));
         }
-        let points = sweep::points(scenario, &marks, &asked.sorts);
+        let points = sweep::points(scenario, &courses, &asked.sorts);
         self.same += points.same;
         all.extend(points.points.into_iter().map(|point| (item.clone(), point)));
     }

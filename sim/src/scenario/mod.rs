@@ -27,3 +27,4 @@ pub use parse::ScenarioError;
 pub(crate) use parse::{distance, read};
 pub use rules::{is_rule, known_rules, rule_text};
 pub use words::WordsError;
+pub(crate) use write::EXPECTATIONS;

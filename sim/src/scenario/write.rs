@@ -34,6 +34,9 @@ const STEP_KEYS: &[&str] = &[
     "disk_error",
     "kill_plugin_at",
     "stdout_closed",
+];
+/// What a step expects.
+pub(crate) const EXPECTATIONS: &[&str] = &[
     "exit",
     "died_of",
     "error",
@@ -72,7 +75,9 @@ impl Scenario {
             text.push_str("\n[backend]\n");
             lines(&mut text, backend, &[]);
         }
-        for (name, list, order) in [("faults", faults, FAULT_KEYS), ("steps", steps, STEP_KEYS)] {
+        for (name, list, order) in
+            [("faults", faults, FAULT_KEYS), ("steps", steps, &[STEP_KEYS, EXPECTATIONS].concat())]
+        {
             for item in list.iter().filter_map(Value::as_array).flatten() {
                 text.push_str(&format!("\n[[{name}]]\n"));
                 lines(&mut text, item.as_table().expect("faults and steps are tables"), order);

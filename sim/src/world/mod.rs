@@ -25,7 +25,7 @@ use crate::oracle::Excuses;
 use crate::scenario::{Db, DiskError};
 
 pub use backend::{RealBackend, books_file, control, control_socket, socket};
-pub use points::{Act, Deed, Mark, Marks, can_fail};
+pub use points::{Act, Course, Deed, Spot, can_fail};
 pub use real::{Executables, Real, with_default_signals};
 pub use rows::Rows;
 pub use simulated::Simulated;

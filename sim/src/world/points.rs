@@ -27,14 +27,14 @@ pub enum Deed {
 
 /// A point of one run of mu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Spot {
     /// What comes next.
     pub deed: Deed,
     /// Its number among the calls, or the operations, of this mu, from 1.
     pub nth: u64,
-    /// To be killed here is to be killed at the mark before.
+    /// To be killed here is to be killed at the spot before.
     pub same_when_killed: bool,
-    /// To lose the power here is to lose it at the mark before.
+    /// To lose the power here is to lose it at the spot before.
     pub same_without_power: bool,
 }
 
@@ -51,11 +51,11 @@ pub struct Act {
 
 /// All points of one run of mu.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks {
+pub struct Course {
     /// The step that ran it, from 1.
     pub step: usize,
     /// Of mu itself, in their order.
-    pub marks: Vec<Mark>,
+    pub spots: Vec<Spot>,
     /// Of all plugins, from the start of this mu to that of the next; of several mu that were started at once the last
     /// one has them.
     pub acts: Vec<Act>,
@@ -243,8 +243,8 @@ impl Director {
     }
 
     /// The points of each mu, in the order of their start. `events` are all that were recorded.
-    pub(super) fn marks(&self, events: &[Event]) -> Vec<Vec<Mark>> {
-        self.0.borrow().aims.iter().map(|aim| marks(&aim.raw, events)).collect()
+    pub(super) fn spots(&self, events: &[Event]) -> Vec<Vec<Spot>> {
+        self.0.borrow().aims.iter().map(|aim| spots(&aim.raw, events)).collect()
     }
 }
 
@@ -273,15 +273,15 @@ pub fn can_fail(kind: Kind, errno: DiskErrno) -> bool {
     }
 }
 
-fn marks(raw: &[Raw], events: &[Event]) -> Vec<Mark> {
+fn spots(raw: &[Raw], events: &[Event]) -> Vec<Spot> {
     let mut before: Option<&Raw> = None;
-    let mark = |now| {
+    let spot = |now| {
         let (same_when_killed, same_without_power) = before.replace(now).map_or((false, false), |before| {
             same(before, now, &events[before.events as usize..now.events as usize])
         });
-        Mark { deed: now.deed, nth: now.nth, same_when_killed, same_without_power }
+        Spot { deed: now.deed, nth: now.nth, same_when_killed, same_without_power }
     };
-    raw.iter().map(mark).collect()
+    raw.iter().map(spot).collect()
 }
 
 /// Whether nothing that outlives mu, and nothing that outlives the power, has happened from one point to the next.

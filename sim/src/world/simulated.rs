@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use super::journal::Journal;
 use super::points::Director;
 use super::{
-    Act, AtCall, CANARY, Cannot, HEAD, Marks, Meanwhile, Outcome, Rows, Run, World, method_of, rows,
+    Act, AtCall, CANARY, Cannot, Course, HEAD, Meanwhile, Outcome, Rows, Run, World, method_of, rows,
 };
 use crate::backend::{BackendTable, Books, Control};
 use crate::disk::{Disk, Node, Owner};
@@ -148,7 +148,7 @@ impl Simulated {
     }
 
     /// From here on every call and operation of each mu and every act of each plugin is written down.
-    pub fn keep_marks(&mut self) {
+    pub fn keep_courses(&mut self) {
         self.director.keep();
         self.direct();
     }
@@ -159,16 +159,16 @@ impl Simulated {
     }
 
     /// What was written down, for each mu in the order of their start; nothing if nobody asked for it.
-    pub fn marks(&self) -> Vec<Marks> {
+    pub fn courses(&self) -> Vec<Course> {
         if !self.director.keeps() {
             return Vec::new();
         }
-        let marks = self.director.marks(&self.machine.events());
+        let spots = self.director.spots(&self.machine.events());
         let ends = self.ran.iter().skip(1).map(|one| one.acts.clone()).chain([self.acts()]);
-        let all = self.ran.iter().zip(marks).zip(ends);
-        all.map(|((one, marks), end)| Marks {
+        let all = self.ran.iter().zip(spots).zip(ends);
+        all.map(|((one, spots), end)| Course {
             step: one.step,
-            marks,
+            spots,
             acts: self.acts_between(&one.acts, &end),
         })
         .collect()

@@ -7,27 +7,8 @@ use toml::Value;
 
 use super::cost::played;
 use super::{Search, line};
-use crate::scenario::Scenario;
+use crate::scenario::{EXPECTATIONS, Scenario};
 
-/// What a step expects.
-const EXPECTATIONS: [&str; 16] = [
-    "exit",
-    "died_of",
-    "error",
-    "json",
-    "json_absent",
-    "stdout",
-    "stderr",
-    "within_ms",
-    "took_ms",
-    "wire",
-    "starts",
-    "fetch_head",
-    "backend",
-    "effects",
-    "records",
-    "converged",
-];
 /// Expectations of several things by key, each of which can be left out.
 const BY_KEY: [&str; 2] = ["json", "starts"];
 /// Expectations of several things in a list.

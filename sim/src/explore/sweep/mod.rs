@@ -1,6 +1,6 @@
 //! The crash-point sweep: a scenario, ended at each of its points in turn, and then brought to a known state.
 //!
-//! In: a scenario, and what its run called and did ([`Marks`]). Out: its points, and for each a scenario of its own that
+//! In: a scenario, and what its run called and did ([`Course`]). Out: its points, and for each a scenario of its own that
 //! can be written down and played like any other:
 //!
 //! 1. the steps up to the one that the point is in, and that one with the end in it;
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use crate::backend::{BackendTable, NetAt, NetDeed};
 use crate::fake::PluginFile;
 use crate::scenario::{Db, DiskError, Scenario, Step};
-use crate::world::Marks;
+use crate::world::Course;
 
 pub use points::{At, Point, Points, Sort, points};
 
@@ -37,10 +37,10 @@ const LONGEST_MS: u64 = 8 * 86_400_000;
 const BOUND_MS: u64 = 1_000;
 
 /// Why a scenario has no points.
-pub fn unswept(scenario: &Scenario, marks: &[Marks]) -> Option<&'static str> {
+pub fn unswept(scenario: &Scenario, courses: &[Course]) -> Option<&'static str> {
     if scenario.steps.iter().all(|step| step.run.is_none()) {
         Some("no step runs mu")
-    } else if marks.iter().all(|one| one.marks.is_empty()) {
+    } else if courses.iter().all(|one| one.spots.is_empty()) {
         Some("mu calls nothing")
     } else {
         None

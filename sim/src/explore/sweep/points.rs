@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{DiskErrno, Scenario};
-use crate::world::{Deed, Mark, Marks, can_fail};
+use crate::world::{Course, Deed, Spot, can_fail};
 
 /// One point of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -155,19 +155,19 @@ impl Point {
 }
 
 /// Every point of these sorts that differs from the one before it.
-pub fn points(scenario: &Scenario, marks: &[Marks], sorts: &[Sort]) -> Points {
+pub fn points(scenario: &Scenario, courses: &[Course], sorts: &[Sort]) -> Points {
     let mut all = Points::default();
-    for one in marks {
+    for one in courses {
         let step = &scenario.steps[one.step - 1];
         // Behind a panic that the scenario asks for mu is not what is swept.
-        let until = one.marks.iter().position(|mark| {
-            matches!(mark.deed, Deed::Call(_)) && step.panic_at_call.is_some_and(|at| mark.nth > at)
+        let until = one.spots.iter().position(|spot| {
+            matches!(spot.deed, Deed::Call(_)) && step.panic_at_call.is_some_and(|at| spot.nth > at)
         });
-        let marks = &one.marks[..until.unwrap_or(one.marks.len())];
+        let spots = &one.spots[..until.unwrap_or(one.spots.len())];
         for sort in sorts {
             match sort {
-                Sort::Mu => all.ends(one.step, marks, |mark| mark.same_when_killed, killed),
-                Sort::Power => all.ends(one.step, marks, |mark| mark.same_without_power, without_power),
+                Sort::Mu => all.ends(one.step, spots, |spot| spot.same_when_killed, killed),
+                Sort::Power => all.ends(one.step, spots, |spot| spot.same_without_power, without_power),
                 Sort::Plugin => {
                     let acts = one.acts.iter().map(|act| At::Plugin {
                         plugin: act.plugin.clone(),
@@ -176,7 +176,7 @@ pub fn points(scenario: &Scenario, marks: &[Marks], sorts: &[Sort]) -> Points {
                     });
                     all.points.extend(acts.map(|at| Point { step: one.step, at }));
                 }
-                Sort::DiskErrors => all.disk_errors(one.step, marks),
+                Sort::DiskErrors => all.disk_errors(one.step, spots),
             }
         }
     }
@@ -185,37 +185,37 @@ pub fn points(scenario: &Scenario, marks: &[Marks], sorts: &[Sort]) -> Points {
 
 /// Every point of a run of mu, with whether it is the same world as the one before it.
 #[cfg(test)]
-pub(super) fn unmerged(marks: &Marks, sort: Sort) -> Vec<(Point, bool)> {
-    let point = |mark: &Mark| match sort {
-        Sort::Power => (without_power(mark), mark.same_without_power),
-        _ => (killed(mark), mark.same_when_killed),
+pub(super) fn unmerged(course: &Course, sort: Sort) -> Vec<(Point, bool)> {
+    let point = |spot: &Spot| match sort {
+        Sort::Power => (without_power(spot), spot.same_without_power),
+        _ => (killed(spot), spot.same_when_killed),
     };
-    let point = |mark| {
-        let (at, is_same) = point(mark);
-        (Point { step: marks.step, at }, is_same)
+    let point = |spot| {
+        let (at, is_same) = point(spot);
+        (Point { step: course.step, at }, is_same)
     };
-    marks.marks.iter().map(point).collect()
+    course.spots.iter().map(point).collect()
 }
 
 impl Points {
     fn ends(
         &mut self,
         step: usize,
-        marks: &[Mark],
-        is_same: impl Fn(&Mark) -> bool,
-        at: impl Fn(&Mark) -> At,
+        spots: &[Spot],
+        is_same: impl Fn(&Spot) -> bool,
+        at: impl Fn(&Spot) -> At,
     ) {
-        let differing = marks.iter().filter(|mark| !is_same(mark));
+        let differing = spots.iter().filter(|spot| !is_same(spot));
         let before = self.points.len();
-        self.points.extend(differing.map(|mark| Point { step, at: at(mark) }));
-        self.same += (marks.len() + before - self.points.len()) as u64;
+        self.points.extend(differing.map(|spot| Point { step, at: at(spot) }));
+        self.same += (spots.len() + before - self.points.len()) as u64;
     }
 
     /// Each operation that can fail with an error, once and from there on.
-    fn disk_errors(&mut self, step: usize, marks: &[Mark]) {
+    fn disk_errors(&mut self, step: usize, spots: &[Spot]) {
         for errno in DiskErrno::ALL {
-            let fails = marks.iter().filter_map(|mark| match mark.deed {
-                Deed::Disk(kind) if can_fail(kind, errno) => Some((mark.nth, kind.name().to_owned())),
+            let fails = spots.iter().filter_map(|spot| match spot.deed {
+                Deed::Disk(kind) if can_fail(kind, errno) => Some((spot.nth, kind.name().to_owned())),
                 _ => None,
             });
             for (nth, name) in fails {
@@ -228,16 +228,16 @@ impl Points {
     }
 }
 
-fn killed(mark: &Mark) -> At {
-    match mark.deed {
-        Deed::Call(name) => At::Call { nth: mark.nth, name: name.to_owned() },
-        Deed::Disk(kind) => At::Disk { nth: mark.nth, name: kind.name().to_owned() },
+fn killed(spot: &Spot) -> At {
+    match spot.deed {
+        Deed::Call(name) => At::Call { nth: spot.nth, name: name.to_owned() },
+        Deed::Disk(kind) => At::Disk { nth: spot.nth, name: kind.name().to_owned() },
     }
 }
 
-fn without_power(mark: &Mark) -> At {
-    match mark.deed {
-        Deed::Call(name) => At::PowerAtCall { nth: mark.nth, name: name.to_owned() },
-        Deed::Disk(kind) => At::PowerAtDisk { nth: mark.nth, name: kind.name().to_owned() },
+fn without_power(spot: &Spot) -> At {
+    match spot.deed {
+        Deed::Call(name) => At::PowerAtCall { nth: spot.nth, name: name.to_owned() },
+        Deed::Disk(kind) => At::PowerAtDisk { nth: spot.nth, name: kind.name().to_owned() },
     }
 }

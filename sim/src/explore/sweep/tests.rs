@@ -32,13 +32,13 @@ fn scenario() -> Scenario {
     Scenario::parse("sweep", STEPS, &is_rule).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn played(scenario: &Scenario, marks: bool) -> Played {
-    let setting = Setting { marks, show: Show::Transcript, ..Setting::default() };
+fn played(scenario: &Scenario, courses: bool) -> Played {
+    let setting = Setting { courses, show: Show::Transcript, ..Setting::default() };
     simulated(scenario, setting).expect("the machine can do that")
 }
 
 fn all() -> Vec<Point> {
-    points(&scenario(), &played(&scenario(), true).marks, &Sort::ALL).points
+    points(&scenario(), &played(&scenario(), true).courses, &Sort::ALL).points
 }
 
 /// One of every so many, so that the tests stay short; each time others of each sort.
@@ -98,8 +98,8 @@ fn what_is_left_out_is_the_same_world() {
             |line: &&str| line.contains("FAULT") || line.contains("world     sends SIGKILL to mu");
         transcript.lines().filter(|line| !is_the_end(line)).collect::<Vec<_>>().join("\n")
     };
-    let marks = played(&scenario, true).marks;
-    let all = |step: usize, sort| points::unmerged(&marks[step - 1], sort);
+    let courses = played(&scenario, true).courses;
+    let all = |step: usize, sort| points::unmerged(&courses[step - 1], sort);
     let mut left_out = 0;
     for (step, sort) in [(3, Sort::Mu), (3, Sort::Power), (4, Sort::Mu), (5, Sort::Power)] {
         let mut before = None;
