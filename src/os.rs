@@ -81,6 +81,7 @@ fn environment() -> Env {
 impl Os for RealOs {
     type Child = RealChild;
     type Sleep = RealSleep;
+    type Db = Box<rusqlite::Connection>;
 
     fn now(&self) -> Mono {
         clock::mono()
@@ -143,8 +144,8 @@ impl Os for RealOs {
         files::read(path, limit)
     }
 
-    fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection> {
-        files::open_db(&self.0.env.cwd.join(path))
+    fn open_db(&self, path: &Path) -> rusqlite::Result<Self::Db> {
+        files::open_db(&self.0.env.cwd.join(path)).map(Box::new)
     }
 
     fn random(&self, buf: &mut [u8]) {

@@ -8,9 +8,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
 use std::time::Duration;
+
+use rusqlite::Connection;
 
 /// A point on the monotonic clock of this run. Deadlines are kept in it; it has no meaning outside the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,6 +193,8 @@ pub trait Os: Clone + 'static {
     type Child: Child;
     /// A timer.
     type Sleep: Future<Output = ()> + Unpin;
+    /// A connection to a database; dropping it closes it.
+    type Db: DerefMut<Target = Connection> + From<Connection>;
 
     /// The monotonic clock.
     fn now(&self) -> Mono;
@@ -232,7 +237,7 @@ pub trait Os: Clone + 'static {
     /// which is not opened (a fifo must not block).
     fn read_file(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
     /// Opens (and creates) a database with `busy_timeout` 0 and mode 0600 when created.
-    fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection>;
+    fn open_db(&self, path: &Path) -> rusqlite::Result<Self::Db>;
 
     /// Fills `buf` with random bytes.
     fn random(&self, buf: &mut [u8]);

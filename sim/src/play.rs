@@ -188,7 +188,10 @@ pub fn with_verb<T: 'static>(
 }
 
 fn world_of(scenario: &Scenario) -> Simulated {
-    Simulated::new(Options { short_io: scenario.short_io, ..Options::new(scenario.seed) })
+    let options = Options { short_io: scenario.short_io, ..Options::new(scenario.seed) };
+    let world = if scenario.used { Simulated::used(options) } else { Simulated::new(options) };
+    world.machine().disk().set_pooled(scenario.pooled);
+    world
 }
 
 fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> Result<Played, Cannot> {
@@ -231,6 +234,9 @@ fn simulated_in(mut world: Simulated, scenario: &Scenario, setting: Setting) -> 
 /// This machine or this user cannot do what the scenario asks for.
 pub fn real(scenario: &Scenario, executables: &Executables) -> Result<Played, Cannot> {
     let mut world = Real::new(executables.clone()).map_err(|error| Cannot(error.to_string()))?;
+    if scenario.used {
+        world.make_used()?;
+    }
     let (mut findings, fired) = play(scenario, &mut world)?;
     let traits = Traits::of(scenario);
     let violations = world.judge(&traits.stubborn, traits.leak, traits.escaping);

@@ -15,8 +15,8 @@ use mu_core::os::{
     BootTime, Child, ChildPipe, Env, EpochMs, Exec, Exit, FileFacts, Mono, Os, Pid, ProcessId, Signal, Stream,
 };
 use nix::errno::Errno;
-use rusqlite::Connection;
 
+use crate::disk::Database;
 use crate::kernel::{
     Disposition, Fd, Give, Group, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM, STDERR, STDIN, STDOUT, Sleep,
     Spawn, Spawned, Sys,
@@ -94,6 +94,7 @@ impl SimOs {
 impl Os for SimOs {
     type Child = SimChild;
     type Sleep = Sleep;
+    type Db = Database;
 
     fn now(&self) -> Mono {
         self.sys("now").now()
@@ -174,7 +175,7 @@ impl Os for SimOs {
         self.sys("read_file").read_file(path, limit)
     }
 
-    fn open_db(&self, path: &Path) -> rusqlite::Result<Connection> {
+    fn open_db(&self, path: &Path) -> rusqlite::Result<Database> {
         self.sys("open_db").open_db(path)
     }
 

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use mu_core::os::EpochMs;
-use mu_sim::disk::{Disk, DiskOp, Node, Owner};
-use rusqlite::Connection;
+use mu_sim::disk::{Database, Disk, DiskOp, Node, Owner};
 
 type Log = Rc<RefCell<Vec<DiskOp>>>;
 
@@ -24,12 +23,12 @@ fn disk(seed: u64) -> (Disk, Log) {
     (disk, log)
 }
 
-fn open(disk: &Disk, owner: u64) -> Connection {
+fn open(disk: &Disk, owner: u64) -> Database {
     disk.open_db(Owner(owner), 1000, Path::new("/state/mu.db")).expect("opens")
 }
 
 /// Work in steps, so that two disks can take turns. The last step kills a process and leaves its WAL.
-fn step(disk: &Disk, kept: &mut Vec<Connection>, number: u32) {
+fn step(disk: &Disk, kept: &mut Vec<Database>, number: u32) {
     match number {
         0 => {
             let db = open(disk, 1);

@@ -33,7 +33,7 @@ pub fn take<O: Os>(tx: Tx<'_>, os: &O, host: &HostName, max: u32) -> Result<Take
     let ProcessId { pid, started, boot } = os.identify(os.env().pid).expect("mu itself lives");
     let sql = "INSERT INTO host_channels (host, pid, started, boot, since) VALUES (?1, ?2, ?3, ?4, ?5)";
     let row = params![host.as_str(), pid.0, started.cast_signed(), boot, os.wall().0];
-    tx.sql(tx.db.execute(sql, row))?;
+    tx.execute(sql, row)?;
     Ok(Taken::Yes(Held(tx.db.last_insert_rowid())))
 }
 
@@ -42,7 +42,7 @@ pub fn take<O: Os>(tx: Tx<'_>, os: &O, host: &HostName, max: u32) -> Result<Take
 /// # Errors
 /// What SQLite reports.
 pub fn free(tx: Tx<'_>, held: &Held) -> Result<(), StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM host_channels WHERE id = ?1", [held.0])).map(drop)
+    tx.execute("DELETE FROM host_channels WHERE id = ?1", [held.0]).map(drop)
 }
 
 /// Takes the channels of a host away from holders that no longer live. Returns the pids of those that do, one for each
@@ -52,7 +52,7 @@ pub fn free(tx: Tx<'_>, held: &Held) -> Result<(), StoreError> {
 /// What SQLite reports.
 pub fn reclaim<O: Os>(tx: Tx<'_>, os: &O, host: &HostName) -> Result<Vec<Pid>, StoreError> {
     let sql = "SELECT id, pid, started, boot FROM host_channels WHERE host = ?1 ORDER BY id";
-    let mut statement = tx.sql(tx.db.prepare(sql))?;
+    let mut statement = tx.prepare(sql)?;
     let holder = |row: &rusqlite::Row<'_>| {
         let started = row.get::<_, i64>(2)?.cast_unsigned();
         Ok((Held(row.get(0)?), ProcessId { pid: Pid(row.get(1)?), started, boot: row.get(3)? }))

@@ -174,7 +174,7 @@ fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Resul
 
 fn sends(tx: Tx<'_>, key: &str) -> Result<Vec<Sent>, StoreError> {
     let sql = "SELECT request_id, deadline, pgid AS pid, started, boot, at FROM effect_sends WHERE effect = ?1 ORDER BY rowid";
-    let mut statement = tx.sql(tx.db.prepare(sql))?;
+    let mut statement = tx.prepare(sql)?;
     let sent = |row: &rusqlite::Row<'_>| {
         let (id, deadline): (i64, i64) = (row.get("request_id")?, row.get("deadline")?);
         let (group, at) = (process(row, "")?, EpochMs(row.get("at")?));
@@ -196,7 +196,7 @@ fn sends(tx: Tx<'_>, key: &str) -> Result<Vec<Sent>, StoreError> {
 
 fn select(tx: Tx<'_>, condition: &str, of: impl rusqlite::Params) -> Result<Named<Effect>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM effects {condition} ORDER BY id");
-    let mut statement = tx.sql(tx.db.prepare(&sql))?;
+    let mut statement = tx.prepare(&sql)?;
     let rows = statement.query_map(of, |row| typed(tx, row)).and_then(Iterator::collect);
     let rows: Named<Effect> = tx.sql(rows)?;
     let with_sends = |(key, effect): (String, Result<Effect, StoreError>)| {
@@ -258,7 +258,7 @@ pub fn open(tx: Tx<'_>, effect: &Effect) -> Result<(), StoreError> {
         effect.window_ms.map(u64::cast_signed),
         effect.in_flight_ms.map(u64::cast_signed),
     ];
-    tx.sql(tx.db.execute(sql, row))?;
+    tx.execute(sql, row)?;
     effect.sends.iter().try_for_each(|sent| add_send(tx, &effect.key, sent))
 }
 
@@ -279,10 +279,10 @@ pub fn add_send(tx: Tx<'_>, key: &Key, sent: &Sent) -> Result<(), StoreError> {
         group.boot,
         at.0,
     ];
-    tx.sql(tx.db.execute(sql, row))?;
+    tx.execute(sql, row)?;
     let quiet =
         "UPDATE effects SET quiet_at = NULL, quiet_boot = NULL, quiet_boottime_ms = NULL WHERE key = ?1";
-    tx.sql(tx.db.execute(quiet, [key.as_str()])).map(drop)
+    tx.execute(quiet, [key.as_str()]).map(drop)
 }
 
 /// Makes this process the one that resolves it.
@@ -293,7 +293,7 @@ pub fn claim(tx: Tx<'_>, key: &Key, resolver: &ProcessId) -> Result<(), StoreErr
     let sql =
         "UPDATE effects SET resolver_pid = ?2, resolver_started = ?3, resolver_boot = ?4 WHERE key = ?1";
     let row = params![key.as_str(), resolver.pid.0, resolver.started.cast_signed(), resolver.boot];
-    tx.sql(tx.db.execute(sql, row)).map(drop)
+    tx.execute(sql, row).map(drop)
 }
 
 /// Leaves it to whoever comes next, with what is known of it.
@@ -302,7 +302,7 @@ pub fn claim(tx: Tx<'_>, key: &Key, resolver: &ProcessId) -> Result<(), StoreErr
 /// What SQLite reports.
 pub fn leave(tx: Tx<'_>, key: &Key, note: &str) -> Result<(), StoreError> {
     let sql = "UPDATE effects SET resolver_pid = NULL, resolver_started = NULL, resolver_boot = NULL, note = ?2 WHERE key = ?1";
-    tx.sql(tx.db.execute(sql, [key.as_str(), note])).map(drop)
+    tx.execute(sql, [key.as_str(), note]).map(drop)
 }
 
 /// Keeps since when all who had to do with it are gone, unless that is known.
@@ -314,7 +314,7 @@ pub fn keep_quiet(tx: Tx<'_>, key: &Key, quiet: &Moment) -> Result<(), StoreErro
     // Up: no more time may seem to have passed than has.
     let since = floor_ms(quiet.boot.since + Duration::from_nanos(999_999));
     let row = params![key.as_str(), quiet.wall.0, quiet.boot.boot, since];
-    tx.sql(tx.db.execute(sql, row)).map(drop)
+    tx.execute(sql, row).map(drop)
 }
 
 fn floor_ms(span: Duration) -> i64 {
@@ -326,7 +326,7 @@ fn floor_ms(span: Duration) -> i64 {
 /// # Errors
 /// What SQLite reports.
 pub fn close(tx: Tx<'_>, key: &Key, _: Warrant) -> Result<(), StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM effects WHERE key = ?1", [key.as_str()])).map(drop)
+    tx.execute("DELETE FROM effects WHERE key = ?1", [key.as_str()]).map(drop)
 }
 
 /// What an operator says of an effect.
@@ -366,7 +366,7 @@ pub fn judge(
         because,
         at.0,
     ];
-    tx.sql(tx.db.execute(sql, row))?;
+    tx.execute(sql, row)?;
     close(tx, &effect.key, Warrant::operators_word(dead))
 }
 

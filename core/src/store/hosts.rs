@@ -6,7 +6,7 @@ use mu_protocol::messages::host::{Acquired, HostState};
 use mu_protocol::messages::target::HostRef;
 use mu_protocol::messages::values::{Count, EpochMillis, Handle, Instance, Key, Millis};
 use mu_protocol::objects::Patch;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::json;
 
 use crate::cli::output::Row;
@@ -185,7 +185,7 @@ fn typed(tx: Tx<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Resul
 /// # Errors
 /// What SQLite reports.
 pub fn all(tx: Tx<'_>) -> Result<Named<Host>, StoreError> {
-    let mut statement = tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM hosts ORDER BY name")))?;
+    let mut statement = tx.prepare(&format!("SELECT {COLUMNS} FROM hosts ORDER BY name"))?;
     tx.sql(statement.query_map([], |row| typed(tx, row)).and_then(Iterator::collect))
 }
 
@@ -195,7 +195,7 @@ pub fn all(tx: Tx<'_>) -> Result<Named<Host>, StoreError> {
 /// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &HostName) -> Result<Option<Host>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM hosts WHERE name = ?1");
-    let row = tx.sql(tx.db.query_row(&sql, [name.as_str()], |row| typed(tx, row)).optional())?;
+    let row = tx.first(&sql, [name.as_str()], |row| typed(tx, row))?;
     row.map(|(_, host)| host).transpose()
 }
 
@@ -213,7 +213,7 @@ pub fn again(tx: Tx<'_>, asked: &Host) -> Result<Option<Host>, StoreError> {
 /// What SQLite reports.
 pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM host_profiles UNION SELECT name FROM hosts ORDER BY name";
-    let mut statement = tx.sql(tx.db.prepare(sql))?;
+    let mut statement = tx.prepare(sql)?;
     tx.sql(statement.query_map([], |row| row.get(0)).and_then(Iterator::collect))
 }
 
@@ -250,7 +250,7 @@ pub fn put(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
         reason,
         host.since.0,
     ];
-    tx.sql(tx.db.execute(&sql, row)).map(drop)
+    tx.execute(&sql, row).map(drop)
 }
 
 /// Removes a host.
@@ -258,7 +258,7 @@ pub fn put(tx: Tx<'_>, host: &Host) -> Result<(), StoreError> {
 /// # Errors
 /// What SQLite reports.
 pub fn remove(tx: Tx<'_>, name: &HostName) -> Result<(), StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM hosts WHERE name = ?1", [name.as_str()])).map(drop)
+    tx.execute("DELETE FROM hosts WHERE name = ?1", [name.as_str()]).map(drop)
 }
 
 /// A row of a host in a list of both kinds: with its kind behind its name.

@@ -147,7 +147,9 @@ pub fn run(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let version = check(tx)?;
     // EXTRA is FULL for a database with a log to write ahead. Without one it makes the end of a commit durable too, which is
     // the removal of a file.
-    tx.sql(db.execute_batch("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON;"))?;
+    tx.sql(db.execute_batch("PRAGMA synchronous = EXTRA"))?;
+    // Not as a pragma, which would have every statement compiled anew.
+    tx.sql(db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true))?;
     let mode = || tx.sql(db.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0)));
     if !["wal", "memory"].contains(&mode()?.as_str()) {
         // Outside of a transaction, or SQLite ignores it. Where it cannot be now (a full disk, another reader), SQLite goes on

@@ -24,11 +24,12 @@ pub mod plugins;
 pub mod profiles;
 
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::lock::Mutex;
-use rusqlite::{Connection, MAIN_DB};
+use rusqlite::{CachedStatement, Connection, MAIN_DB, OptionalExtension, Params, Row};
 
 pub use error::StoreError;
 
@@ -59,7 +60,7 @@ pub enum Missing {
 pub struct Store<O: Os> {
     invocation: Invocation<O>,
     path: PathBuf,
-    db: Mutex<Connection>,
+    db: Mutex<O::Db>,
 }
 
 /// Access to the tables inside [`Store::read`] or [`Store::write`].
@@ -77,6 +78,35 @@ impl Tx<'_> {
     /// As [`StoreError::sqlite`].
     pub fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
         result.map_err(|error| StoreError::sqlite(self.path, error))
+    }
+
+    /// Compiles a statement; one that the connection has compiled before is used again.
+    ///
+    /// # Errors
+    /// As [`StoreError::sqlite`].
+    pub(crate) fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, StoreError> {
+        self.sql(self.db.prepare_cached(sql))
+    }
+
+    /// Runs a statement that has no rows; returns how many it changed.
+    ///
+    /// # Errors
+    /// As [`StoreError::sqlite`].
+    pub(crate) fn execute(&self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        self.sql(self.prepare(sql)?.execute(values))
+    }
+
+    /// The first row, if there is any.
+    ///
+    /// # Errors
+    /// Those of `row`, and as [`StoreError::sqlite`].
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        self.sql(self.prepare(sql)?.query_row(values, row).optional())
     }
 
     /// A row that no verb of mu can have written.
@@ -106,7 +136,7 @@ impl<O: Os> Store<O> {
             (Err(error), Missing::Empty) if error.kind() == io::ErrorKind::NotFound => {
                 let db = Connection::open_in_memory().map_err(|error| StoreError::sqlite(&path, error))?;
                 migrations::run(&db, &path)?;
-                db
+                O::Db::from(db)
             }
             (Err(error), _) => return Err(StoreError::Unreachable { path, reason: error.to_string() }),
         };
@@ -185,7 +215,7 @@ impl Drop for Open<'_> {
 
 /// A read of a file that may not be written leaves `-wal` and `-shm` of the same mode beside it, and once the file may be
 /// written again these still may not: every write would fail from then on. Nothing has been read of it yet.
-fn writable(db: Connection, path: &Path) -> Result<Connection, StoreError> {
+fn writable<D: Deref<Target = Connection>>(db: D, path: &Path) -> Result<D, StoreError> {
     match db.is_readonly(MAIN_DB) {
         Ok(false) => Ok(db),
         Ok(true) => Err(StoreError::ReadOnly { path: path.to_owned() }),
@@ -234,7 +264,7 @@ impl<'a, O: Os> Wait<'a, O> {
     }
 
     /// Opens and migrates. Each try has a fresh connection: one that failed half-way is in no known state.
-    async fn opened(&mut self, path: &Path) -> Result<Connection, StoreError> {
+    async fn opened(&mut self, path: &Path) -> Result<O::Db, StoreError> {
         loop {
             let open = self.invocation.os().open_db(path).map_err(|error| StoreError::sqlite(path, error));
             let open = open.and_then(|db| writable(db, path));
@@ -247,7 +277,7 @@ impl<'a, O: Os> Wait<'a, O> {
 
     async fn for_lock(&mut self, tx: Tx<'_>, statement: &str) -> Result<(), StoreError> {
         loop {
-            match tx.sql(tx.db.execute_batch(statement)) {
+            match tx.execute(statement, []).map(drop) {
                 Err(error) if error.is_busy() => self.pause(tx.path).await?,
                 result => return result,
             }

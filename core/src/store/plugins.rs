@@ -1,7 +1,7 @@
 //! The table `plugins`: one row for each registered plugin, typed on the way in and out (SEC-01).
 
 use mu_protocol::declaration::Declaration;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::{Value, json};
 
 use crate::cli::output::Row;
@@ -95,7 +95,7 @@ fn typed(tx: Tx<'_>, (name, argv, declaration, added_at, declared_at): Raw) -> R
 /// # Errors
 /// What SQLite reports.
 pub fn all(tx: Tx<'_>) -> Result<Named<Plugin>, StoreError> {
-    let mut statement = tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM plugins ORDER BY name")))?;
+    let mut statement = tx.prepare(&format!("SELECT {COLUMNS} FROM plugins ORDER BY name"))?;
     let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
     Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
 }
@@ -105,7 +105,7 @@ pub fn all(tx: Tx<'_>) -> Result<Named<Plugin>, StoreError> {
 /// # Errors
 /// What SQLite reports.
 pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
-    let mut statement = tx.sql(tx.db.prepare("SELECT name FROM plugins ORDER BY name"))?;
+    let mut statement = tx.prepare("SELECT name FROM plugins ORDER BY name")?;
     tx.sql(statement.query_map([], |row| row.get(0)).and_then(Iterator::collect))
 }
 
@@ -115,7 +115,7 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &str) -> Result<Option<Plugin>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM plugins WHERE name = ?1");
-    let row = tx.sql(tx.db.query_row(&sql, [name], raw).optional())?;
+    let row = tx.first(&sql, [name], raw)?;
     row.map(|row| typed(tx, row)).transpose()
 }
 
@@ -125,7 +125,7 @@ pub fn find(tx: Tx<'_>, name: &str) -> Result<Option<Plugin>, StoreError> {
 /// What SQLite reports.
 pub fn channel_holder(tx: Tx<'_>, channel: &str, name: &str) -> Result<Option<String>, StoreError> {
     let sql = "SELECT name FROM plugins WHERE channel = ?1 AND name <> ?2";
-    tx.sql(tx.db.query_row(sql, [channel, name], |row| row.get(0)).optional())
+    tx.first(sql, [channel, name], |row| row.get(0))
 }
 
 /// Inserts a plugin, or replaces what is stored under its name; `added_at` of a row that is there stays (REG-10).
@@ -153,7 +153,7 @@ pub fn put(tx: Tx<'_>, plugin: &Plugin) -> Result<(), StoreError> {
         plugin.added_at.0,
         plugin.declared_at.0,
     ];
-    tx.sql(tx.db.execute(sql, row)).map(drop)
+    tx.execute(sql, row).map(drop)
 }
 
 /// Removes a plugin; whether there was one.
@@ -161,7 +161,7 @@ pub fn put(tx: Tx<'_>, plugin: &Plugin) -> Result<(), StoreError> {
 /// # Errors
 /// What SQLite reports.
 pub fn remove(tx: Tx<'_>, name: &str) -> Result<bool, StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM plugins WHERE name = ?1", [name])).map(|count| count > 0)
+    tx.execute("DELETE FROM plugins WHERE name = ?1", [name]).map(|count| count > 0)
 }
 
 /// Where rows of other tables name a plugin (REG-12): what such a row is, and a query for the names of those that name
@@ -182,7 +182,7 @@ pub(crate) const REFERENCES: References = &[
 pub(crate) fn references(tx: Tx<'_>, name: &str, tables: References) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     for (what, sql) in tables {
-        let mut statement = tx.sql(tx.db.prepare(sql))?;
+        let mut statement = tx.prepare(sql)?;
         let rows = statement.query_map([name], |row| row.get::<_, String>(0)).and_then(Iterator::collect);
         let rows: Vec<String> = tx.sql(rows)?;
         found.extend(rows.into_iter().map(|row| format!("{what} {row}")));

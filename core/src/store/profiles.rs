@@ -1,7 +1,7 @@
 //! The table `host_profiles`: one row for each host that was added (REG-16).
 
 use mu_protocol::declaration::Declaration;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::json;
 
 use crate::cli::output::Row;
@@ -76,8 +76,7 @@ fn typed(tx: Tx<'_>, row: Raw) -> Result<Profile, StoreError> {
 /// # Errors
 /// What SQLite reports.
 pub fn all(tx: Tx<'_>) -> Result<Named<Profile>, StoreError> {
-    let mut statement =
-        tx.sql(tx.db.prepare(&format!("SELECT {COLUMNS} FROM host_profiles ORDER BY name")))?;
+    let mut statement = tx.prepare(&format!("SELECT {COLUMNS} FROM host_profiles ORDER BY name"))?;
     let rows: Vec<Raw> = tx.sql(statement.query_map([], raw).and_then(Iterator::collect))?;
     Ok(rows.into_iter().map(|row| (row.0.clone(), typed(tx, row))).collect())
 }
@@ -88,7 +87,7 @@ pub fn all(tx: Tx<'_>) -> Result<Named<Profile>, StoreError> {
 /// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &HostName) -> Result<Option<Profile>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM host_profiles WHERE name = ?1");
-    let row = tx.sql(tx.db.query_row(&sql, [name.as_str()], raw).optional())?;
+    let row = tx.first(&sql, [name.as_str()], raw)?;
     row.map(|row| typed(tx, row)).transpose()
 }
 
@@ -109,7 +108,7 @@ pub fn insert(tx: Tx<'_>, host: &Profile) -> Result<(), StoreError> {
         host.max_sessions,
         host.added_at.0,
     ];
-    tx.sql(tx.db.execute(sql, row)).map(drop)
+    tx.execute(sql, row).map(drop)
 }
 
 /// Gives the hosts of a plugin the identity that follows from its new declaration (HSK-05, REG-10).
@@ -118,7 +117,7 @@ pub fn insert(tx: Tx<'_>, host: &Profile) -> Result<(), StoreError> {
 /// What SQLite reports.
 pub fn follow(tx: Tx<'_>, plugin: &PluginName, declaration: &Declaration) -> Result<(), StoreError> {
     let sql = "UPDATE host_profiles SET identity = ?2 WHERE plugin = ?1";
-    tx.sql(tx.db.execute(sql, [plugin.as_str(), &identity(plugin, declaration)])).map(drop)
+    tx.execute(sql, [plugin.as_str(), &identity(plugin, declaration)]).map(drop)
 }
 
 /// Removes a host.
@@ -126,7 +125,7 @@ pub fn follow(tx: Tx<'_>, plugin: &PluginName, declaration: &Declaration) -> Res
 /// # Errors
 /// What SQLite reports.
 pub fn remove(tx: Tx<'_>, name: &HostName) -> Result<(), StoreError> {
-    tx.sql(tx.db.execute("DELETE FROM host_profiles WHERE name = ?1", [name.as_str()])).map(drop)
+    tx.execute("DELETE FROM host_profiles WHERE name = ?1", [name.as_str()]).map(drop)
 }
 
 #[cfg(test)]

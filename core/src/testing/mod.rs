@@ -353,6 +353,7 @@ impl Future for Sleep {
 impl Os for FakeOs {
     type Child = FakeChild;
     type Sleep = Sleep;
+    type Db = Box<Connection>;
 
     fn now(&self) -> Mono {
         assert!(!self.machine.clock_panics.get(), "scripted");
@@ -445,10 +446,10 @@ impl Os for FakeOs {
         Ok(bytes)
     }
 
-    fn open_db(&self, path: &Path) -> rusqlite::Result<Connection> {
+    fn open_db(&self, path: &Path) -> rusqlite::Result<Box<Connection>> {
         let db = Connection::open_with_flags(path, self.machine.open_flags.get())?;
         db.busy_timeout(Duration::ZERO)?;
-        Ok(db)
+        Ok(Box::new(db))
     }
 
     fn random(&self, buf: &mut [u8]) {

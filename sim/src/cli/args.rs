@@ -57,11 +57,15 @@ pub(crate) struct Seeds {
     /// The first of them
     #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = seed)]
     from: u64,
+    /// Take one seed in so many; with 16 all of them open each database afresh
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    every: u16,
 }
 
 impl Seeds {
     pub(crate) fn items(self) -> impl Iterator<Item = Item> {
-        (self.from..=LAST_SEED).take(usize::try_from(self.count).unwrap_or(usize::MAX)).map(Item::Seed)
+        let all = (self.from..=LAST_SEED).step_by(self.every.into());
+        all.take(usize::try_from(self.count).unwrap_or(usize::MAX)).map(Item::Seed)
     }
 }
 
@@ -261,7 +265,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = cli.jobs.map(usize::from);
-    let everything = Seeds { count: 1000, from: 0 };
+    let everything = Seeds { count: 1000, from: 0, every: 1 };
     let verb = match cli.verb {
         None => Verb::All { seeds: everything, jobs: jobs.unwrap_or(cores) },
         Some(Word::Run { real, files }) => {

@@ -11,7 +11,7 @@ use rusqlite::ffi;
 
 use super::Inner;
 use super::locks::{Busy, Level};
-use super::ops::{Kind, Stop};
+use super::ops::{Kind, Stop, Who};
 use super::pages::Pages;
 use super::shm::{Frozen, Shm};
 use super::tree::{File, Inode, READ, ROOT, WRITE, resolve};
@@ -23,6 +23,7 @@ pub(super) struct Handle {
     pub(super) id: u64,
     pub(super) disk: Rc<Inner>,
     pub(super) vfs: Rc<Vfs>,
+    pub(super) who: Who,
     /// Without links and dots; empty for a nameless temporary file.
     pub(super) path: Rc<Path>,
     pub(super) inode: Rc<Inode>,
@@ -59,7 +60,7 @@ impl Handle {
     }
 
     fn admit(&self, kind: Kind, offset: u64, len: u64) -> Answer {
-        self.disk.admit(&self.vfs.process, (kind, &self.path, offset, len))
+        self.disk.admit(&self.who.process, (kind, &self.path, offset, len))
     }
 
     fn change(&self, change: impl FnOnce(&mut Pages)) {
@@ -147,7 +148,7 @@ impl Handle {
     pub(super) fn has_moved(&self) -> bool {
         let place = resolve(&self.disk.root, &self.path, ROOT, false);
         let inode = place.ok().and_then(|place| place.inode);
-        self.vfs.process.alive.get() && !inode.is_some_and(|inode| Rc::ptr_eq(&inode, &self.inode))
+        self.who.process.alive.get() && !inode.is_some_and(|inode| Rc::ptr_eq(&inode, &self.inode))
     }
 
     pub(super) fn shm_map(
@@ -172,20 +173,20 @@ impl Handle {
 
     /// Opens the file beside the database that stands for the shared memory, as SQLite's Unix code does. The memory
     /// itself belongs to the database file; it does not outlive its last user.
-    fn attach(&self) -> Answer {
+    pub(super) fn attach(&self) -> Answer {
         let cannot = Stop(ffi::SQLITE_CANTOPEN);
         let mut name = self.path.as_os_str().to_owned();
         name.push("-shm");
-        let Ok(place) = resolve(&self.disk.root, Path::new(&name), self.vfs.uid, false) else {
+        let Ok(place) = resolve(&self.disk.root, Path::new(&name), self.who.uid, false) else {
             return Err(cannot);
         };
         let read_only = match &place.inode {
-            Some(inode) if inode.file().is_some() && inode.allows(self.vfs.uid, READ | WRITE) => false,
-            Some(inode) if inode.file().is_some() && inode.allows(self.vfs.uid, READ) => true,
+            Some(inode) if inode.file().is_some() && inode.allows(self.who.uid, READ | WRITE) => false,
+            Some(inode) if inode.file().is_some() && inode.allows(self.who.uid, READ) => true,
             Some(_) => return Err(cannot),
             None => {
-                let owner = if self.vfs.uid == ROOT { self.inode.uid.get() } else { self.vfs.uid };
-                if self.disk.create(&place, self.vfs.uid, owner, self.inode.mode.get() & 0o777).is_err() {
+                let owner = if self.who.uid == ROOT { self.inode.uid.get() } else { self.who.uid };
+                if self.disk.create(&place, self.who.uid, owner, self.inode.mode.get() & 0o777).is_err() {
                     return Err(cannot);
                 }
                 false
@@ -195,6 +196,11 @@ impl Handle {
         shm.attach(self.id, read_only);
         self.seat.replace(Some(Attached { shm, read_only, frozen: None }));
         Ok(())
+    }
+
+    /// The shared memory that it is at.
+    pub(super) fn memory(&self) -> Option<Rc<Shm>> {
+        self.seat.borrow().as_ref().map(|seat| seat.shm.clone())
     }
 
     pub(super) fn shm_lock(&self, first: u32, count: u32, alone: bool) -> Answer {
@@ -222,16 +228,16 @@ impl Handle {
         }
         // A failure has no way to show itself here; a process that is cut off lets go of the memory all the same.
         let _ = self.admit(Kind::ShmUnmap, 0, 0);
-        if !self.vfs.process.alive.get() {
+        if !self.who.process.alive.get() {
             self.thaw();
             return Ok(());
         }
         if self.leave_shm() && delete {
             let mut name = self.path.as_os_str().to_owned();
             name.push("-shm");
-            if let Ok(place) = resolve(&self.disk.root, Path::new(&name), self.vfs.uid, false) {
+            if let Ok(place) = resolve(&self.disk.root, Path::new(&name), self.who.uid, false) {
                 // As in SQLite's Unix code, a name that cannot be removed stays.
-                let _ = place.unlink(self.vfs.uid);
+                let _ = place.unlink(self.who.uid);
             }
         }
         Ok(())
@@ -240,7 +246,7 @@ impl Handle {
     /// SQLite is done with the handle.
     pub(super) fn close(&self) {
         let _ = self.admit(Kind::Close, 0, 0);
-        if self.vfs.process.alive.get() {
+        if self.who.process.alive.get() {
             self.leave_shm();
             self.release();
         } else {

@@ -29,13 +29,14 @@
 //!
 //! `tree.rs` names, owners and modes · `pages.rs` bytes · `locks.rs` file locks · `shm.rs` shared memory and its locks ·
 //! `ops.rs` numbers and faults · `open.rs` and `handle.rs` what SQLite's calls do · `vfs.rs` the calls themselves ·
-//! `prng.rs` SQLite's randomness.
+//! `pool.rs` connections that are used again · `prng.rs` SQLite's randomness.
 
 mod handle;
 mod locks;
 mod open;
 mod ops;
 mod pages;
+mod pool;
 mod prng;
 mod shm;
 mod tree;
@@ -53,9 +54,10 @@ pub use nix::errno::Errno;
 use rusqlite::{Connection, OpenFlags};
 
 use handle::Handle;
-use ops::{Counter, Process, Stop};
+use ops::{Counter, Process, Stop, Who};
 pub use ops::{DiskOp, Kind, Verdict};
 use pages::Pages;
+pub use pool::Database;
 pub use prng::{forget_statistics, real_draws};
 use tree::{File, Inode, Place, READ, ROOT, SEARCH, WRITE, resolve};
 use vfs::Vfs;
@@ -105,6 +107,8 @@ struct Inner {
     processes: RefCell<BTreeMap<Owner, Rc<Process>>>,
     counter: Counter,
     seed: Cell<u64>,
+    /// Connections may come from the pool.
+    pooled: Cell<bool>,
     wall: Cell<EpochMs>,
 }
 
@@ -117,6 +121,7 @@ impl Inner {
             processes: RefCell::default(),
             counter: Counter::default(),
             seed: Cell::new(0),
+            pooled: Cell::new(false),
             wall: Cell::new(EpochMs(0)),
         }
     }
@@ -132,7 +137,7 @@ impl Inner {
     /// The open handles of a process.
     fn of(&self, owner: Owner) -> Vec<Rc<Handle>> {
         let handles = self.handles.borrow();
-        handles.values().filter(|handle| handle.vfs.process.owner == owner).cloned().collect()
+        handles.values().filter(|handle| handle.who.process.owner == owner).cloned().collect()
     }
 
     fn process(&self, owner: Owner) -> Rc<Process> {
@@ -166,6 +171,7 @@ impl Inner {
     fn opened(
         self: &Rc<Inner>,
         vfs: &Rc<Vfs>,
+        who: &Who,
         path: Rc<Path>,
         inode: Rc<Inode>,
         read_only: bool,
@@ -177,6 +183,7 @@ impl Inner {
             id,
             disk: self.clone(),
             vfs: vfs.clone(),
+            who: who.clone(),
             path,
             inode,
             read_only,
@@ -210,11 +217,12 @@ impl Disk {
         disk
     }
 
-    /// A copy of all files, current and durable, with the seed and the clock. The pages are shared until one side
+    /// A copy of all files, current and durable, with the seed, the clock and the use of the pool. The pages are shared until one side
     /// writes, so this is how a prepared database is loaded. Open files, locks, faults and the count stay behind.
     pub fn fork(&self) -> Disk {
         let inner = Inner::new(tree::fork(&self.0.root, &mut BTreeMap::new()));
         inner.seed.set(self.0.seed.get());
+        inner.pooled.set(self.0.pooled.get());
         inner.wall.set(self.0.wall.get());
         Disk(Rc::new(inner))
     }
@@ -230,6 +238,12 @@ impl Disk {
     pub fn set_seed(&self, seed: u64) {
         self.0.seed.set(seed);
         self.0.rekey();
+    }
+
+    /// From here on connections are used again where the disk cannot tell, see `pool.rs`. Not for faults of the disk: what
+    /// is asked of it to open and to close a database is less then.
+    pub fn set_pooled(&self, pooled: bool) {
+        self.0.pooled.set(pooled);
     }
 
     /// What SQL on this disk takes for the time.
@@ -397,7 +411,7 @@ impl Disk {
 
     /// Whether another process than `owner` has a file open.
     pub fn is_open_besides(&self, owner: Owner) -> bool {
-        self.0.handles.borrow().values().any(|handle| handle.vfs.process.owner != owner)
+        self.0.handles.borrow().values().any(|handle| handle.who.process.owner != owner)
     }
 
     /// From here on `judge` decides every operation, before it happens. It may use the disk, end processes and cut the
@@ -525,14 +539,24 @@ impl Disk {
     ///
     /// Errors are SQLite's own: `CANTOPEN` when the file may not be read or its directory is missing, or the process has
     /// ended. A file that may only be read opens, and a write to it is `READONLY`.
-    pub fn open_db(&self, owner: Owner, uid: u32, path: &Path) -> rusqlite::Result<Connection> {
-        let vfs = Vfs::register(&self.0, self.0.process(owner), uid);
+    pub fn open_db(&self, owner: Owner, uid: u32, path: &Path) -> rusqlite::Result<Database> {
+        let who = Who { process: self.0.process(owner), uid };
+        if self.0.pooled.get()
+            && let Some(db) = pool::take(&self.0, &who, path)
+        {
+            return Ok(db);
+        }
+        self.open_fresh(&who, path).map(|(connection, _)| Database::from(connection))
+    }
+
+    fn open_fresh(&self, who: &Who, path: &Path) -> rusqlite::Result<(Connection, Rc<Vfs>)> {
+        let vfs = Vfs::register(&self.0, who.clone());
         self.0.rekey();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags_and_vfs(path, flags, vfs.name())?;
         connection.busy_timeout(Duration::ZERO)?;
-        Ok(connection)
+        Ok((connection, vfs))
     }
 }

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use rusqlite::ffi;
 
 use super::handle::Handle;
-use super::ops::{Kind, Stop};
+use super::ops::{Kind, Stop, Who};
 use super::tree::{Inode, READ, ROOT, WRITE, resolve};
 use super::vfs::Vfs;
 use super::{Inner, Node};
@@ -19,16 +19,22 @@ const JOURNALS: c_int = ffi::SQLITE_OPEN_SUPER_JOURNAL | ffi::SQLITE_OPEN_MAIN_J
 /// Opens `path`; the empty path is a new file without a name.
 ///
 /// A file that may not be written is opened for reading; the handle tells.
-pub(super) fn open(disk: &Rc<Inner>, vfs: &Rc<Vfs>, path: &Path, flags: c_int) -> Result<Rc<Handle>, Stop> {
+pub(super) fn open(
+    disk: &Rc<Inner>,
+    vfs: &Rc<Vfs>,
+    who: &Who,
+    path: &Path,
+    flags: c_int,
+) -> Result<Rc<Handle>, Stop> {
     let path: Rc<Path> = Rc::from(path);
-    disk.admit(&vfs.process, (Kind::Open, &path, 0, 0))?;
+    disk.admit(&who.process, (Kind::Open, &path, 0, 0))?;
     let journal = flags & ffi::SQLITE_OPEN_CREATE != 0 && flags & JOURNALS != 0;
     let (inode, read_only) = if path.as_os_str().is_empty() {
-        (Inode::new(vfs.uid, 0o600, Node::Bytes), false)
+        (Inode::new(who.uid, 0o600, Node::Bytes), false)
     } else {
-        find(disk, vfs.uid, &path, flags).map_err(|errno| {
+        find(disk, who.uid, &path, flags).map_err(|errno| {
             let missing =
-                || matches!(resolve(&disk.root, &path, vfs.uid, true), Ok(place) if place.inode.is_none());
+                || matches!(resolve(&disk.root, &path, who.uid, true), Ok(place) if place.inode.is_none());
             // A journal that cannot be created: the directory is at fault.
             match errno == Errno::EACCES && journal && missing() {
                 true => Stop(ffi::SQLITE_READONLY_DIRECTORY),
@@ -36,7 +42,7 @@ pub(super) fn open(disk: &Rc<Inner>, vfs: &Rc<Vfs>, path: &Path, flags: c_int) -
             }
         })?
     };
-    Ok(disk.opened(vfs, path, inode, read_only, journal))
+    Ok(disk.opened(vfs, who, path, inode, read_only, journal))
 }
 
 /// The file at `path`, made when it is missing and may be; and whether it may only be read.
@@ -83,10 +89,10 @@ fn new_owner(disk: &Inner, uid: u32, path: &Path, flags: c_int) -> (u32, u32) {
 }
 
 /// Removes the name `path`, durably when `sync` says so.
-pub(super) fn delete(disk: &Inner, vfs: &Vfs, path: &Path, sync: bool) -> Result<(), Stop> {
-    disk.admit(&vfs.process, (Kind::Delete, &Rc::from(path), 0, 0))?;
-    let place = resolve(&disk.root, path, vfs.uid, false);
-    let removed = place.and_then(|place| place.unlink(vfs.uid).map(|()| place));
+pub(super) fn delete(disk: &Inner, who: &Who, path: &Path, sync: bool) -> Result<(), Stop> {
+    disk.admit(&who.process, (Kind::Delete, &Rc::from(path), 0, 0))?;
+    let place = resolve(&disk.root, path, who.uid, false);
+    let removed = place.and_then(|place| place.unlink(who.uid).map(|()| place));
     let place = removed.map_err(|errno| Stop(Kind::Delete.code(errno)))?;
     if sync {
         place.sync_directory();
@@ -95,11 +101,11 @@ pub(super) fn delete(disk: &Inner, vfs: &Vfs, path: &Path, sync: bool) -> Result
 }
 
 /// Whether `path` exists (an empty file does not, for SQLite), or may be read and written.
-pub(super) fn access(disk: &Inner, vfs: &Vfs, path: &Path, exists: bool) -> Result<bool, Stop> {
-    disk.admit(&vfs.process, (Kind::Access, &Rc::from(path), 0, 0))?;
-    let inode = resolve(&disk.root, path, vfs.uid, true).ok().and_then(|place| place.inode);
+pub(super) fn access(disk: &Inner, who: &Who, path: &Path, exists: bool) -> Result<bool, Stop> {
+    disk.admit(&who.process, (Kind::Access, &Rc::from(path), 0, 0))?;
+    let inode = resolve(&disk.root, path, who.uid, true).ok().and_then(|place| place.inode);
     Ok(inode.is_some_and(|inode| match exists {
         true => inode.file().is_none_or(|file| file.current.borrow().len() > 0),
-        false => inode.allows(vfs.uid, READ | WRITE),
+        false => inode.allows(who.uid, READ | WRITE),
     }))
 }

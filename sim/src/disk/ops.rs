@@ -154,6 +154,13 @@ pub(super) struct Process {
     pub(super) alive: Cell<bool>,
 }
 
+/// On whose behalf SQLite works.
+#[derive(Clone)]
+pub(super) struct Who {
+    pub(super) process: Rc<Process>,
+    pub(super) uid: u32,
+}
+
 type Judge = Box<dyn FnMut(&DiskOp) -> Verdict>;
 type Observer = Box<dyn FnMut(&DiskOp)>;
 type Slot<F> = RefCell<Option<Rc<RefCell<F>>>>;

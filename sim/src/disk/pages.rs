@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 /// Bytes in a page of the simulated disk. SQLite's default page has the same size, so a page of the database is a
 /// page of the disk.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
-type Page = Rc<[u8; PAGE]>;
+pub(super) type Page = Rc<[u8; PAGE]>;
 
 /// The contents of a file. A clone shares every page; the first write to a shared page copies that page alone.
 #[derive(Clone, Default)]
@@ -27,6 +27,11 @@ impl Pages {
     /// The size in bytes.
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// One page; `None` past the end, and for one that nobody has written.
+    pub(super) fn page(&self, index: usize) -> Option<&Page> {
+        self.pages.get(index)?.as_ref()
     }
 
     /// All bytes.
@@ -73,9 +78,14 @@ impl Pages {
                     Rc::make_mut(old)[within..within + bytes.len()].copy_from_slice(bytes);
                 }
                 _ => {
-                    let mut fresh = Rc::new([0; PAGE]);
-                    Rc::make_mut(&mut fresh)[within..within + bytes.len()].copy_from_slice(bytes);
-                    *slot = Some(fresh);
+                    *slot = Some(match bytes.try_into() {
+                        Ok(whole) => Rc::new(whole),
+                        Err(_) => {
+                            let mut fresh = [0; PAGE];
+                            fresh[within..within + bytes.len()].copy_from_slice(bytes);
+                            Rc::new(fresh)
+                        }
+                    });
                 }
             }
         }

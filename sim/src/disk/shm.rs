@@ -30,6 +30,12 @@ impl Region {
         Region { at, layout }
     }
 
+    fn clear(&self) {
+        // SAFETY: the allocation is `layout.size()` bytes, and nobody holds a reference: SQLite has raw pointers, and none of
+        // its functions runs on this thread.
+        unsafe { self.at.write_bytes(0, self.layout.size()) };
+    }
+
     fn copy(&self) -> Vec<u8> {
         // SAFETY: the allocation is `layout.size()` bytes, all initialised (zeroed at birth). SQLite writes to it only
         // while one of its functions runs on this thread, and none runs between these lines.
@@ -78,6 +84,23 @@ pub(super) struct Frozen {
 }
 
 impl Shm {
+    /// Nobody is there: the memory is as if it were just made, at the same address.
+    pub(super) fn clear(&self) {
+        assert!(self.seats.borrow().is_empty(), "nobody is at it");
+        self.regions.borrow().iter().for_each(Region::clear);
+        self.turn.set(0);
+    }
+
+    /// Whether nobody but `handle` is there, and the memory never grew beyond its first piece.
+    pub(super) fn is_alone(&self, handle: u64) -> bool {
+        self.regions.borrow().len() == 1 && self.seats.borrow().iter().all(|seat| seat.handle == handle)
+    }
+
+    /// Whether nobody is there any more, and the memory never grew beyond its first piece.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.regions.borrow().len() == 1 && self.seats.borrow().is_empty()
+    }
+
     /// Gives `handle` a place. A handle that cannot write waits for one that can.
     pub(super) fn attach(&self, handle: u64, read_only: bool) {
         self.seats.borrow_mut().push(Seat { handle, shared: 0, exclusive: 0, unvouched: read_only });

@@ -1,7 +1,8 @@
 //! The functions that SQLite calls.
 //!
 //! Each opened connection has a VFS of its own, so that every call says which process of which machine it comes from:
-//! no file name carries it, and no global remembers it. All calls come on the thread of the disk; one from another
+//! no file name carries it, and no global remembers it. A connection of the pool (`pool.rs`) is of one process after the
+//! other, and of none in between. All calls come on the thread of the disk; one from another
 //! thread (a `Connection` can be sent) is refused before it touches anything.
 
 use std::cell::{RefCell, UnsafeCell};
@@ -9,16 +10,16 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr::{null, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use rusqlite::ffi;
+use rusqlite::{Connection, ffi};
 
 use super::handle::{Handle, code};
 use super::locks::Level;
-use super::ops::{Process, Stop};
+use super::ops::{Stop, Who};
 use super::tree::resolve;
 use super::{Inner, open};
 
@@ -51,17 +52,21 @@ pub(super) struct Vfs {
     raw: UnsafeCell<ffi::sqlite3_vfs>,
     name: CString,
     pub(super) thread: Thread,
+    seat: RefCell<Option<Seat>>,
+}
+
+/// Where a connection is at work, and for whom.
+struct Seat {
     /// Weak: a handle keeps the disk, and the VFS waits in [`CLOSED`] after the last handle.
     disk: Weak<Inner>,
-    pub(super) process: Rc<Process>,
-    pub(super) uid: u32,
+    who: Who,
 }
 
 impl Vfs {
-    /// A registered VFS for one connection of `process`.
-    pub(super) fn register(disk: &Rc<Inner>, process: Rc<Process>, uid: u32) -> Rc<Vfs> {
+    /// A registered VFS for one connection.
+    pub(super) fn register(disk: &Rc<Inner>, who: Who) -> Rc<Vfs> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
-        CLOSED.take();
+        Vfs::free_closed();
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = CString::new(format!("mu-disk-{serial}")).expect("no NUL in it");
         let thread = Thread::here().expect("a thread that opens a database is alive");
@@ -69,15 +74,28 @@ impl Vfs {
             raw: UnsafeCell::new(raw(name.as_ptr(), this.as_ptr().cast_mut().cast())),
             name,
             thread,
-            disk: Rc::downgrade(disk),
-            process,
-            uid,
+            seat: RefCell::new(Some(Seat { disk: Rc::downgrade(disk), who })),
         });
         // SAFETY: `raw` stays where it is inside the `Rc` and is unregistered before it is freed; the name is beside
         // it. Only SQLite writes to it (the link of its list, under its own mutex), hence the cell.
         let code = unsafe { ffi::sqlite3_vfs_register(vfs.raw.get(), 0) };
         assert_eq!(code, ffi::SQLITE_OK, "a VFS is registered in memory alone");
         vfs
+    }
+
+    /// Frees the VFSs of connections that are closed. Not while one is being closed.
+    pub(super) fn free_closed() {
+        CLOSED.take();
+    }
+
+    /// From here on the connection works on `disk` for `who`.
+    pub(super) fn sit(&self, disk: &Rc<Inner>, who: &Who) {
+        self.seat.replace(Some(Seat { disk: Rc::downgrade(disk), who: who.clone() }));
+    }
+
+    /// From here on the connection works nowhere; whatever SQLite asks is refused.
+    pub(super) fn leave(&self) {
+        self.seat.replace(None);
     }
 
     /// The name to open a connection with.
@@ -135,8 +153,71 @@ fn raw(name: *const c_char, vfs: *mut c_void) -> ffi::sqlite3_vfs {
 #[repr(C)]
 struct Slot {
     head: ffi::sqlite3_file,
-    /// From `Rc::into_raw`; taken back by `close`.
+    /// From `Rc::into_raw`; taken back by `close` and [`OpenFile::swap`]. Null while the connection works nowhere.
     handle: *const Handle,
+}
+
+/// One of the two files that a connection in WAL mode keeps open.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    /// The database.
+    Main,
+    /// Its log.
+    Wal,
+}
+
+/// A file that SQLite has open, as long as its connection is.
+pub(super) struct OpenFile(NonNull<Slot>);
+
+impl OpenFile {
+    /// The file of a connection that has been opened through a VFS of this module and has read a database in WAL mode.
+    /// `None` when there is none.
+    pub(super) fn of(connection: &Connection, which: Which) -> Option<OpenFile> {
+        let wanted = match which {
+            Which::Main => ffi::SQLITE_FCNTL_FILE_POINTER,
+            Which::Wal => ffi::SQLITE_FCNTL_JOURNAL_POINTER,
+        };
+        let mut file: *mut ffi::sqlite3_file = null_mut();
+        // SAFETY: both operations write one pointer to a file object and nothing else; the connection is open.
+        let code = unsafe {
+            ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), wanted, (&raw mut file).cast())
+        };
+        let file = NonNull::new(file).filter(|_| code == ffi::SQLITE_OK)?;
+        // SAFETY: SQLite's own object; it has no methods when it is not open.
+        let methods = unsafe { (*file.as_ptr()).pMethods };
+        std::ptr::eq(methods, &METHODS).then_some(OpenFile(file.cast()))
+    }
+
+    /// The handle behind it.
+    ///
+    /// # Safety
+    ///
+    /// The connection is open, and has not closed this file.
+    pub(super) unsafe fn handle(&self) -> Option<Rc<Handle>> {
+        // SAFETY: the caller's promise; the count that the slot holds stays with it.
+        unsafe {
+            let handle = (*self.0.as_ptr()).handle;
+            if handle.is_null() {
+                return None;
+            }
+            Rc::increment_strong_count(handle);
+            Some(Rc::from_raw(handle))
+        }
+    }
+
+    /// Puts another handle behind it, or none, and gives back the one that was there. SQLite does not see it.
+    ///
+    /// # Safety
+    ///
+    /// As [`OpenFile::handle`], and SQLite does not run on this connection.
+    pub(super) unsafe fn swap(&self, handle: Option<Rc<Handle>>) -> Option<Rc<Handle>> {
+        let handle = handle.map_or(null(), Rc::into_raw);
+        // SAFETY: the caller's promise. The slot gives its count of the old one to the result and takes that of the new.
+        unsafe {
+            let old = std::ptr::replace(&raw mut (*self.0.as_ptr()).handle, handle);
+            (!old.is_null()).then(|| Rc::from_raw(old))
+        }
+    }
 }
 
 /// Runs `f` with the VFS that SQLite calls, its disk and its thread being there.
@@ -146,7 +227,7 @@ struct Slot {
 /// `vfs` is a registered table made by [`raw`].
 unsafe fn with_vfs(
     vfs: *mut ffi::sqlite3_vfs,
-    f: impl FnOnce(&Rc<Vfs>, &Rc<Inner>) -> Result<(), Stop>,
+    f: impl FnOnce(&Rc<Vfs>, &Rc<Inner>, &Who) -> Result<(), Stop>,
 ) -> c_int {
     // SAFETY: `pAppData` is the address of the value in an `Rc<Vfs>`, which lives while the table is registered and,
     // through `CLOSED`, while SQLite may look at it. This reads two plain fields.
@@ -157,8 +238,9 @@ unsafe fn with_vfs(
     }
     // SAFETY: on the thread of the `Rc`. Its count is at least one and stays as it is: nothing is dropped here.
     let this = ManuallyDrop::new(unsafe { Rc::from_raw(this) });
-    match this.disk.upgrade() {
-        Some(disk) => code(f(&this, &disk)),
+    let seat = this.seat.borrow().as_ref().and_then(|seat| Some((seat.disk.upgrade()?, seat.who.clone())));
+    match seat {
+        Some((disk, who)) => code(f(&this, &disk, &who)),
         None => ffi::SQLITE_MISUSE,
     }
 }
@@ -169,8 +251,9 @@ unsafe fn with_vfs(
 ///
 /// `file` was filled by [`open_file`] and not closed yet.
 unsafe fn with_handle(file: *mut ffi::sqlite3_file, f: impl FnOnce(&Handle) -> Result<(), Stop>) -> c_int {
-    // SAFETY: `open_file` put the `Slot` there and a count of the `Rc` into it, which `close` alone takes away.
-    let handle = unsafe { &*(*file.cast::<Slot>()).handle };
+    // SAFETY: `open_file` put the `Slot` there and a count of the `Rc` into it, which `close` and `Slot::swap` alone take away;
+    // null is what the latter leaves in an idle connection.
+    let Some(handle) = (unsafe { (*file.cast::<Slot>()).handle.as_ref() }) else { return ffi::SQLITE_MISUSE };
     if Thread::here() != Some(handle.vfs.thread) {
         return ffi::SQLITE_MISUSE;
     }
@@ -199,10 +282,10 @@ unsafe extern "C" fn open_file(
     unsafe { (*slot).head.pMethods = null() };
     // SAFETY: SQLite passes the table that it was given.
     unsafe {
-        with_vfs(vfs, |this, disk| {
+        with_vfs(vfs, |this, disk, who| {
             // SAFETY: null (a nameless temporary file) or a name that ends with NUL.
             let path = if name.is_null() { Path::new("") } else { path(name) };
-            let handle = open::open(disk, this, path, flags)?;
+            let handle = open::open(disk, this, who, path, flags)?;
             if !out_flags.is_null() {
                 let writes = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE;
                 // SAFETY: not null, so it is SQLite's own variable.
@@ -218,7 +301,7 @@ unsafe extern "C" fn open_file(
 
 unsafe extern "C" fn delete(vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
     // SAFETY: SQLite passes the table that it was given, and a name that ends with NUL.
-    unsafe { with_vfs(vfs, |this, disk| open::delete(disk, this, path(name), sync & 1 != 0)) }
+    unsafe { with_vfs(vfs, |_, disk, who| open::delete(disk, who, path(name), sync & 1 != 0)) }
 }
 
 unsafe extern "C" fn access(
@@ -229,9 +312,9 @@ unsafe extern "C" fn access(
 ) -> c_int {
     // SAFETY: SQLite passes the table that it was given, a name that ends with NUL and its own variable.
     unsafe {
-        with_vfs(vfs, |this, disk| {
+        with_vfs(vfs, |_, disk, who| {
             let exists = flags == ffi::SQLITE_ACCESS_EXISTS;
-            *out = c_int::from(open::access(disk, this, path(name), exists)?);
+            *out = c_int::from(open::access(disk, who, path(name), exists)?);
             Ok(())
         })
     }
@@ -245,9 +328,9 @@ unsafe extern "C" fn full_pathname(
 ) -> c_int {
     // SAFETY: SQLite passes the table that it was given, a name that ends with NUL and a buffer of `len` bytes.
     unsafe {
-        with_vfs(vfs, |this, disk| {
+        with_vfs(vfs, |_, disk, who| {
             let path = path(name);
-            let (full, through_link) = match resolve(&disk.root, path, this.uid, true) {
+            let (full, through_link) = match resolve(&disk.root, path, who.uid, true) {
                 Ok(place) => (place.path(), place.through_link),
                 // What is missing is found missing when it is opened.
                 Err(Errno::ENOENT) => (PathBuf::from("/").join(path), false),
@@ -303,7 +386,7 @@ unsafe extern "C" fn sleep(_: *mut ffi::sqlite3_vfs, micros: c_int) -> c_int {
 unsafe extern "C" fn current_time_ms(vfs: *mut ffi::sqlite3_vfs, out: *mut i64) -> c_int {
     // SAFETY: SQLite passes the table that it was given and its own variable.
     unsafe {
-        with_vfs(vfs, |_, disk| {
+        with_vfs(vfs, |_, disk, _| {
             *out = EPOCH_IN_JULIAN_MS + disk.wall.get().0;
             Ok(())
         })
@@ -354,7 +437,7 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
             handle.close();
             Ok(())
         });
-        // From another thread the count must not be touched: the handle is lost, which is safe.
+        // From another thread the count must not be touched: the handle is lost, which is safe. A null one has none.
         if code == ffi::SQLITE_OK {
             drop(Rc::from_raw((*file.cast::<Slot>()).handle));
         }

@@ -63,6 +63,8 @@ pub fn draw(seed: u64) -> Scenario {
         rules: vec!["PRC-03".into()],
         seed,
         short_io: swarm.short_io,
+        used: swarm.used,
+        pooled: !seed.is_multiple_of(FRESH),
         real,
         why_not_real: (!real)
             .then(|| "it was drawn for a machine whose clock, disk and calls can be told".into()),
@@ -72,6 +74,9 @@ pub fn draw(seed: u64) -> Scenario {
         steps,
     }
 }
+
+/// One seed in so many opens every database afresh.
+const FRESH: u64 = 16;
 
 fn stream(seed: u64, name: &str) -> Stream {
     Stream::new(seed, &format!("explore/{name}"))

@@ -44,6 +44,8 @@ pub struct Swarm {
     pub time: bool,
     /// One read, or long write, in so many is short.
     pub short_io: Option<u64>,
+    /// mu has run on this machine before. To make its tables takes as long as ten of its other runs.
+    pub used: bool,
 }
 
 impl Swarm {
@@ -63,6 +65,7 @@ impl Swarm {
             crashes: stream.chance(1, 3),
             time: stream.chance(1, 3),
             short_io: stream.chance(1, 3).then(|| stream.between(1, 8)),
+            used: stream.chance(15, 16),
         }
     }
 }

@@ -20,6 +20,7 @@ use nix::errno::Errno;
 use super::process::{Birth, End, Image, Index, Process, State};
 use super::spawn::{Fork, Spawn, Spawned, check_sizes, image, short_name};
 use super::{Disposition, Fd, Kernel, OsCall, OsCallVerdict, SIGKILL, World, owner};
+use crate::disk::Database;
 use crate::executor::TimerId;
 use crate::streams::Stream;
 use crate::trace::{Target, What};
@@ -466,7 +467,7 @@ impl Sys {
     }
 
     /// Opens a database on the disk of the machine.
-    pub fn open_db(&self, path: &Path) -> rusqlite::Result<rusqlite::Connection> {
+    pub fn open_db(&self, path: &Path) -> rusqlite::Result<Database> {
         let path = self.cwd().join(path);
         if self.alive() {
             self.world.spend();

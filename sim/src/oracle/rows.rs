@@ -92,7 +92,8 @@ impl Rows {
         let tables = tables(db)?;
         let has = |table: &str| tables.iter().any(|one| one == table);
         if has("plugins") {
-            let mut all = db.prepare("SELECT name, instance, declaration FROM plugins ORDER BY name")?;
+            let mut all =
+                db.prepare_cached("SELECT name, instance, declaration FROM plugins ORDER BY name")?;
             let row = |row: &rusqlite::Row<'_>| {
                 let declaration: String = row.get(2)?;
                 let declaration = serde_json::from_str(&declaration).unwrap_or_default();
@@ -104,7 +105,7 @@ impl Rows {
         }
         if has("hosts") {
             let mut all =
-                db.prepare("SELECT name, plugin, instance, state, handle FROM hosts ORDER BY name")?;
+                db.prepare_cached("SELECT name, plugin, instance, state, handle FROM hosts ORDER BY name")?;
             let row = |row: &rusqlite::Row<'_>| {
                 Ok(HostRow {
                     name: row.get(0)?,
@@ -122,7 +123,7 @@ impl Rows {
             self.read_effects(db)?;
         }
         if has("effect_verdicts") {
-            let mut all = db.prepare("SELECT key, host FROM effect_verdicts ORDER BY id")?;
+            let mut all = db.prepare_cached("SELECT key, host FROM effect_verdicts ORDER BY id")?;
             for one in all.query_map([], |row| Ok(VerdictRow { key: row.get(0)?, host: row.get(1)? }))? {
                 self.verdicts.push(one?);
             }
@@ -131,10 +132,10 @@ impl Rows {
     }
 
     fn read_effects(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        let mut all = db.prepare(
+        let mut all = db.prepare_cached(
             "SELECT key, method, plugin, instance, host, params, params_sha256 FROM effects ORDER BY id",
         )?;
-        let mut sends = db.prepare(
+        let mut sends = db.prepare_cached(
             "SELECT request_id, deadline, pgid FROM effect_sends WHERE effect = ?1 ORDER BY rowid",
         )?;
         let row = |row: &rusqlite::Row<'_>| {
@@ -163,7 +164,7 @@ impl Rows {
 }
 
 fn tables(db: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut all = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    let mut all = db.prepare_cached("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
     all.query_map([], |row| row.get(0))?.collect()
 }
 

@@ -29,6 +29,13 @@ pub struct Scenario {
     /// likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_io: Option<u64>,
+    /// mu has run here before: its database is there, with all tables and no rows.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub used: bool,
+    /// mu's connections to its database are taken from a pool where the disk cannot tell. For many runs in little time; a
+    /// real machine has none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pooled: bool,
     /// Whether it runs on real processes too; it does when left out.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub real: bool,

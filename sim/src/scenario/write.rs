@@ -4,7 +4,8 @@ use toml::{Table, Value};
 
 use super::format::{Scenario, Step};
 
-const SCENARIO_KEYS: &[&str] = &["title", "why", "rules", "seed", "short_io", "real", "why_not_real"];
+const SCENARIO_KEYS: &[&str] =
+    &["title", "why", "rules", "seed", "short_io", "used", "pooled", "real", "why_not_real"];
 const FAULT_KEYS: &[&str] = &["plugin", "on", "nth", "times", "start", "when", "after_ms", "do"];
 const STEP_KEYS: &[&str] = &[
     "chmod",

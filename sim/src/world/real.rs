@@ -99,6 +99,22 @@ impl Real {
         })
     }
 
+    /// Leaves what a mu leaves that has run and written no rows.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make_used(&self) -> Result<(), Cannot> {
+        let cannot = |error: &dyn std::fmt::Display| Cannot(format!("{}: {error}", self.db().display()));
+        let private = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        fs::create_dir_all(self.state()).map_err(|error| cannot(&error))?;
+        for directory in self.state().ancestors().take_while(|path| !path.ends_with("home")) {
+            private(directory, 0o700).map_err(|error| cannot(&error))?;
+        }
+        let db = Connection::open(self.db()).map_err(|error| cannot(&error))?;
+        private(&self.db(), 0o600).map_err(|error| cannot(&error))?;
+        mu_core::store::migrations::run(&db, &self.db()).map_err(|error| cannot(&error))
+    }
+
     fn state(&self) -> PathBuf {
         self.dir.path().join("home/.local/state/mu")
     }

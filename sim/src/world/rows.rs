@@ -22,11 +22,11 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<Rows> {
     };
     let mut rows = Rows::default();
     if has("effects")? {
-        let mut all = connection.prepare("SELECT key FROM effects ORDER BY key")?;
+        let mut all = connection.prepare_cached("SELECT key FROM effects ORDER BY key")?;
         rows.effects = all.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     }
     if has("hosts")? {
-        let mut all = connection.prepare("SELECT name, state FROM hosts")?;
+        let mut all = connection.prepare_cached("SELECT name, state FROM hosts")?;
         let all = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.records = all.collect::<Result<_, _>>()?;
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use mu_core::os::{EpochMs, Exit, FileKind};
 use mu_core::reached;
-use rusqlite::Connection;
 
 use super::journal::Journal;
 use super::points::Director;
@@ -17,7 +16,7 @@ use super::{
     Act, AtCall, CANARY, Cannot, Course, HEAD, Meanwhile, Outcome, Rows, Run, World, method_of, rows,
 };
 use crate::backend::{BackendTable, Books, Control};
-use crate::disk::{Disk, Node, Owner};
+use crate::disk::{Database, Disk, Node, Owner};
 use crate::fake::{Kind, Owner as FileOwner, Plan, PluginFile};
 use crate::kernel::{Command, Machine, Options, Output, ProgramFuture, SIGKILL, Started, Sys};
 use crate::net::Network;
@@ -66,7 +65,7 @@ pub struct Simulated {
     files: BTreeMap<String, PluginFile>,
     ran: Vec<Invocation>,
     canary: String,
-    lock: Option<Connection>,
+    lock: Option<Database>,
     instead: Option<Instead>,
     network: Rc<Network>,
     director: Director,
@@ -83,13 +82,36 @@ pub struct Simulated {
     ends: Vec<u64>,
 }
 
+/// A disk with mu's database, as mu makes it.
+fn used() -> Disk {
+    let (disk, path) = (Disk::new(), Path::new(DB));
+    let directories: Vec<&Path> =
+        path.ancestors().skip(1).take_while(|path| path.starts_with(HOME)).collect();
+    directories.iter().rev().for_each(|directory| disk.put(directory, USER, 0o700, Node::Directory));
+    let db = disk.open_db(Owner(0), USER, path).expect("an empty disk has room");
+    mu_core::store::migrations::run(&db, path).expect("an empty file becomes a database");
+    drop(db);
+    // Durable: it was so long before.
+    disk.write_bytes(path, &disk.bytes(path).expect("just made"));
+    disk
+}
+
 /// A program that takes the place of mu's command line.
 type Instead = Box<dyn FnOnce(Sys) -> ProgramFuture>;
 
 impl Simulated {
     /// A machine with mu installed and no plugin.
     pub fn new(options: Options) -> Simulated {
-        let disk = Disk::new();
+        Simulated::on(Disk::new(), options)
+    }
+
+    /// The same after a mu that left no rows: its database is there, with all tables.
+    pub fn used(options: Options) -> Simulated {
+        thread_local! { static USED: Disk = used(); }
+        Simulated::on(USED.with(Disk::fork), options)
+    }
+
+    fn on(disk: Disk, options: Options) -> Simulated {
         disk.set_seed(options.seed);
         let machine = Machine::with(options, disk);
         let sights: Rc<RefCell<Vec<(u64, Disk)>>> = Rc::default();
@@ -329,11 +351,11 @@ impl Simulated {
     }
 
     /// Uses the database as another program would.
-    fn open_db(&self) -> Result<Connection, Cannot> {
+    fn open_db(&self) -> Result<Database, Cannot> {
         self.open_db_on(self.machine.disk(), Path::new(DB)).map_err(|error| Cannot(format!("{DB}: {error}")))
     }
 
-    fn open_db_on(&self, disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
+    fn open_db_on(&self, disk: &Disk, path: &Path) -> rusqlite::Result<Database> {
         disk.open_db(self.outsider(), USER, path)
     }
 

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use mu_sim::disk::{Disk, Node, Owner};
-use rusqlite::Connection;
+use mu_sim::disk::{Database, Disk, Node, Owner};
 
 use crate::{database, empty, open, prepared, rows, rows_of};
 
 /// The machine loses its power under `db`.
-fn cut_power(disk: &Disk, db: Connection) {
+fn cut_power(disk: &Disk, db: Database) {
     disk.power_loss();
     drop(db);
 }

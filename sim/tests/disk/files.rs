@@ -50,7 +50,7 @@ fn a_reader_of_a_read_only_database_leaves_files_that_a_later_writer_cannot_writ
     disk.set_mode(database(), 0o400).expect("there");
     let db = disk.open_db(Owner(2), USER, database()).expect("opens");
     assert_eq!(rows(&db), "1a 2b");
-    db.close().expect("closes");
+    drop(db);
     disk.set_mode(database(), 0o600).expect("there");
     for name in ["/state/mu.db-wal", "/state/mu.db-shm"] {
         assert_eq!(disk.facts(Path::new(name)).expect("left").mode, 0o400, "{name}");

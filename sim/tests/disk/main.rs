@@ -1,17 +1,19 @@
 //! The simulated disk, from outside: SQLite on it, and its files.
 //!
 //! `sharing` several processes at one database · `durability` what a power loss and a kill leave · `faults` errors and
-//! sweeps over every operation · `files` paths, owners, modes · `parity` the same SQL on a real filesystem.
+//! sweeps over every operation · `files` paths, owners, modes · `parity` the same SQL on a real filesystem · `pool`
+//! connections that are used again.
 
 mod durability;
 mod faults;
 mod files;
 mod parity;
+mod pool;
 mod sharing;
 
 use std::path::Path;
 
-use mu_sim::disk::{Disk, Node, Owner};
+use mu_sim::disk::{Database, Disk, Node, Owner};
 use rusqlite::{Connection, Error, ErrorCode};
 
 /// The user of all processes here.
@@ -29,7 +31,7 @@ fn empty() -> Disk {
 }
 
 /// A connection of process `owner` in WAL mode that syncs every commit.
-fn open(disk: &Disk, owner: u64) -> Connection {
+fn open(disk: &Disk, owner: u64) -> Database {
     let db = disk.open_db(Owner(owner), USER, database()).expect("opens");
     db.execute_batch("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL").expect("pragmas");
     db
@@ -43,7 +45,7 @@ fn prepared() -> Disk {
         "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT) STRICT; INSERT INTO t VALUES (1,'a'), (2,'b')",
     )
     .expect("set up");
-    db.close().expect("closes");
+    drop(db);
     disk
 }
 

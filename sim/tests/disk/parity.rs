@@ -1,5 +1,6 @@
 //! The same SQL gives the same answers on the simulated disk and on a real filesystem.
 
+use std::ops::Deref;
 use std::path::Path;
 
 use mu_sim::disk::Owner;
@@ -89,7 +90,7 @@ fn run(db: &Connection, sql: &str) -> String {
 }
 
 /// The answers to everything, with fresh connections for the second part.
-fn answers(connect: impl Fn() -> Connection) -> Vec<String> {
+fn answers<D: Deref<Target = Connection>>(connect: impl Fn() -> D) -> Vec<String> {
     let mut answers = Vec::new();
     for part in [WORKLOAD, ALONE] {
         let processes = [connect(), connect(), connect()];
@@ -99,12 +100,12 @@ fn answers(connect: impl Fn() -> Connection) -> Vec<String> {
     answers
 }
 
-fn real(path: &Path) -> Connection {
+fn real(path: &Path) -> Box<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).expect("opens");
     db.busy_timeout(std::time::Duration::ZERO).expect("set");
-    db
+    Box::new(db)
 }
 
 #[test]
@@ -113,15 +114,18 @@ fn the_same_sql_gives_the_same_answers_on_a_real_filesystem() {
     let path = directory.path().join("mu.db");
     let on_real = answers(|| real(&path));
 
-    let disk = empty();
-    let serial = std::cell::Cell::new(0);
-    let on_disk = answers(|| {
-        serial.set(serial.get() + 1);
-        disk.open_db(Owner(serial.get()), USER, crate::database()).expect("opens")
-    });
-    assert_eq!(on_disk, on_real);
-    let busy = format!("BEGIN IMMEDIATE: code {}", rusqlite::ffi::SQLITE_BUSY);
-    assert!(on_disk.contains(&busy), "the workload has a conflict");
+    for pooled in [false, true] {
+        let disk = empty();
+        disk.set_pooled(pooled);
+        let serial = std::cell::Cell::new(0);
+        let on_disk = answers(|| {
+            serial.set(serial.get() + 1);
+            disk.open_db(Owner(serial.get()), USER, crate::database()).expect("opens")
+        });
+        assert_eq!(on_disk, on_real, "pooled: {pooled}");
+        let busy = format!("BEGIN IMMEDIATE: code {}", rusqlite::ffi::SQLITE_BUSY);
+        assert!(on_disk.contains(&busy), "the workload has a conflict");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mu_sim::disk::{Disk, Node, Owner};
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::{database, empty, failure, open, prepared, rows, rows_of};
 
@@ -123,7 +123,9 @@ fn a_connection_may_outlive_all_disks_that_name_it() {
 #[test]
 fn a_connection_that_is_sent_to_another_thread_is_refused_there() {
     let disk = prepared();
-    let db = open(&disk, 2);
+    let mut db = open(&disk, 2);
+    let other = Connection::open_in_memory().expect("opens");
+    let db = std::mem::replace(&mut *db, other);
     let used_elsewhere = std::thread::scope(|threads| {
         threads.spawn(move || db.execute("DELETE FROM t", []).is_ok()).join().expect("no panic")
     });

@@ -183,7 +183,7 @@ fn counts(fired: &BTreeMap<String, u64>) -> String {
 
 fn swarm(swarm: &Swarm) -> Markup {
     let Swarm { topics, large, bad_declarations, calls, bad_files, changes, database, .. } = swarm;
-    let Swarm { overlap, signals, crashes, time, short_io, .. } = swarm;
+    let Swarm { overlap, signals, crashes, time, short_io, used, .. } = swarm;
     let options = [
         ("large faults", large),
         ("bad declarations", bad_declarations),
@@ -209,6 +209,7 @@ fn swarm(swarm: &Swarm) -> Markup {
             "; " (of(true)) ". Left out: " (of(false)) "."
         }
         @if let Some(one_in) = short_io { p { "One read, or long write, in " (one_in) " is short." } }
+        @if *used { p { "mu has run on this machine before." } }
     }
 }
 

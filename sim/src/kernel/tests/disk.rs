@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
-
 use super::*;
-use crate::disk::Node;
+use crate::disk::{Database, Node};
 use crate::trace::{Target, What};
 
 const DB: &str = "/state/mu.db";
@@ -16,7 +14,7 @@ fn machine() -> Machine {
     machine
 }
 
-fn open(sys: &Sys) -> Connection {
+fn open(sys: &Sys) -> Database {
     let db = sys.open_db(Path::new(DB)).unwrap();
     db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").unwrap();
     db
