@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use mu_core::os::{FileFacts, FileKind};
 use nix::libc::{EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::ErrorCode;
 
 fn facts<W: World>(world: &W, path: &Path) -> Result<FileFacts, i32> {
     world.os().facts(path).map_err(|error| error.raw_os_error().unwrap())
@@ -171,7 +171,7 @@ pub(crate) async fn a_directory_is_not_made_where_mu_may_not_write<W: World>(wor
     assert_eq!(facts_at(world, Place::UnderFixed), Err(ENOENT));
 }
 
-fn open<W: World>(world: &W, path: &Path) -> Connection {
+fn open<W: World>(world: &W, path: &Path) -> <W::Os as Os>::Db {
     world.os().open_db(path).unwrap()
 }
 
@@ -203,7 +203,7 @@ pub(crate) async fn a_database_behind_a_dangling_link_is_made_where_the_link_lea
 }
 
 fn refused<W: World>(world: &W, path: &Path) -> Option<ErrorCode> {
-    world.os().open_db(path).unwrap_err().sqlite_error_code()
+    world.os().open_db(path).err().expect("an error").sqlite_error_code()
 }
 
 pub(crate) async fn the_directory_of_a_database_is_not_made<W: World>(world: &W) {
