@@ -77,10 +77,14 @@ impl Mismatch {
 
 /// serde_json keeps the kind of a data error in its text alone.
 fn fault(error: &serde_json::Error) -> Fault {
+    let text = error.to_string();
+    // Digits that no float holds are JSON all the same (RFC 8259, 6); no member takes such a number.
+    if text.starts_with("number out of range") {
+        return Fault::WrongType;
+    }
     if !error.is_data() {
         return Fault::NotJson;
     }
-    let text = error.to_string();
     let starts = |prefix: &str| text.starts_with(prefix);
     if let Some(rest) = text.strip_prefix("missing field `") {
         Fault::MissingMember(rest.split('`').next().unwrap_or_default().to_owned())
