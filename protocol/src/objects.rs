@@ -20,12 +20,24 @@ use serde::de::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Parses `raw`, the text of exactly one JSON value.
+use crate::invalid::Why;
+use crate::strict::{Checked, Reader};
+
+/// Parses `raw`, the text of exactly one JSON value, checked as strictly as a line is.
 pub fn from_json<'de, T: Deserialize<'de>>(raw: &'de str) -> Result<T, Mismatch> {
-    let mut json = serde_json::Deserializer::from_str(raw);
-    T::deserialize(Strict(&mut json))
-        .and_then(|value| json.end().map(|()| value))
-        .map_err(|error| Mismatch::new(raw, &error))
+    from_checked(Checked::value(raw).map_err(|invalid| Mismatch {
+        at: invalid.at,
+        fault: if invalid.why == Why::DuplicateName { Fault::DuplicateMember } else { Fault::NotJson },
+    })?)
+}
+
+/// Parses a value that has passed the strict pass.
+pub fn from_checked<'de, T: Deserialize<'de>>(value: Checked<'de>) -> Result<T, Mismatch> {
+    T::deserialize(Strict(&mut Reader::new(value))).map_err(|misfit| {
+        let (at, fault) = misfit.into_parts();
+        // There is no place for what a conversion refuses after the whole text was read.
+        Mismatch { at: at.unwrap_or(value.get().len()), fault }
+    })
 }
 
 /// A text that is not of the type it should have.
@@ -59,44 +71,6 @@ pub enum Fault {
     /// The right JSON type, but a word, length, pattern or combination that the type does not have (LOAD-07).
     #[error("wrong value")]
     WrongValue,
-}
-
-impl Mismatch {
-    fn new(raw: &str, error: &serde_json::Error) -> Self {
-        let at = match error.line() {
-            // serde gives no position to what a conversion refuses after the whole text was read.
-            0 => raw.len(),
-            line => {
-                let skipped = raw.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
-                (skipped + error.column()).min(raw.len())
-            }
-        };
-        Mismatch { at, fault: fault(error) }
-    }
-}
-
-/// serde_json keeps the kind of a data error in its text alone.
-fn fault(error: &serde_json::Error) -> Fault {
-    let text = error.to_string();
-    // Digits that no float holds are JSON all the same (RFC 8259, 6); no member takes such a number.
-    if text.starts_with("number out of range") {
-        return Fault::WrongType;
-    }
-    if !error.is_data() {
-        return Fault::NotJson;
-    }
-    let starts = |prefix: &str| text.starts_with(prefix);
-    if let Some(rest) = text.strip_prefix("missing field `") {
-        Fault::MissingMember(rest.split('`').next().unwrap_or_default().to_owned())
-    } else if starts("unknown field ") {
-        Fault::UnknownMember
-    } else if starts("duplicate field ") {
-        Fault::DuplicateMember
-    } else if starts("invalid type: ") || starts("invalid number") {
-        Fault::WrongType
-    } else {
-        Fault::WrongValue
-    }
 }
 
 /// What an update says about a fact: nothing, that it holds no more, or its new value (HOST-09, HOST-10).

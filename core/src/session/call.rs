@@ -3,7 +3,7 @@
 use mu_protocol::envelope::Body;
 use mu_protocol::messages::error::ReplyError;
 use mu_protocol::messages::method::{AnyResult, Method, parse_result};
-use mu_protocol::objects::from_json;
+use mu_protocol::objects::from_checked;
 
 use super::{BreakReason, Cause};
 use crate::os::Mono;
@@ -52,8 +52,8 @@ pub(super) fn read(method: Method, line: &[u8], body: &Body<'_>) -> Result<Answe
     let (Body::Result(value) | Body::Error(value)) = body;
     let text = value.get();
     let parsed = match body {
-        Body::Result(_) => parse_result(method, text).map(Answer::Result),
-        Body::Error(_) => from_json(text).map(Answer::Error),
+        Body::Result(_) => parse_result(method, *value).map(Answer::Result),
+        Body::Error(_) => from_checked(*value).map(Answer::Error),
     };
     parsed.map_err(|mismatch| {
         let start = text.as_ptr() as usize - line.as_ptr() as usize;

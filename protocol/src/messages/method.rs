@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::checks::Steps;
 use super::lookup::Lookup;
 use super::{channel, host, job, link};
-use crate::objects::{Mismatch, from_json, nullable};
+use crate::objects::{Mismatch, from_checked, nullable};
+use crate::strict::Checked;
 
 /// The parameters of a call, without their [deadline](super::dated).
 pub trait Call: Serialize + DeserializeOwned {
@@ -84,9 +85,9 @@ macro_rules! calls {
         }
 
         /// Parses the `result` of a reply to `method`.
-        pub fn parse_result(method: Method, raw: &str) -> Result<AnyResult, Mismatch> {
+        pub fn parse_result(method: Method, result: Checked<'_>) -> Result<AnyResult, Mismatch> {
             match method {
-                $(Method::$variant => from_json(raw).map(AnyResult::$variant),)*
+                $(Method::$variant => from_checked(result).map(AnyResult::$variant),)*
             }
         }
 

@@ -8,7 +8,7 @@
 //! - [`dated`]: parameters with their deadline, which is new in each send of the same parameters
 //! - [`values`]: strings and numbers with a rule of their own
 //!
-//! In: the text of `params`, `result` or `error`, whose line has passed the strict pass. Out: plain structs, and back.
+//! In: the text of `params`, `result` or `error`, which has passed the strict pass. Out: plain structs, and back.
 
 pub mod channel;
 pub mod checks;

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::channel::Observation;
 use super::values::{Incarnation, WatchId};
-use crate::objects::{Mismatch, from_json};
+use crate::objects::{Mismatch, from_checked};
+use crate::strict::Checked;
 
 /// What a plugin says unasked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +18,10 @@ pub enum Notification {
 
 impl Notification {
     /// Parses `params` by `method`; `None` for a method that is no notification (TRN-21).
-    pub fn parse(method: &str, params: &str) -> Option<Result<Self, Mismatch>> {
+    pub fn parse(method: &str, params: Checked<'_>) -> Option<Result<Self, Mismatch>> {
         match method {
-            "watch/settled" => Some(from_json(params).map(Notification::Settled)),
-            "watch/restarted" => Some(from_json(params).map(Notification::Restarted)),
+            "watch/settled" => Some(from_checked(params).map(Notification::Settled)),
+            "watch/restarted" => Some(from_checked(params).map(Notification::Restarted)),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@
 //!
 //! - `scan.rs`: the grammar, one pass, linear in the length of the line.
 //! - `checked.rs`: a JSON value that has passed
+//! - `read.rs`: such a value as serde sees it
 //! - `plain.rs`: the quick part of a string
 //! - `text.rs`: a JSON string as it stands in the line, compared by what it means.
 //! - `names.rs`: the member names of one object, to find one that comes twice.
@@ -13,10 +14,12 @@
 mod checked;
 mod names;
 mod plain;
+mod read;
 mod scan;
 mod text;
 
 pub use checked::Checked;
+pub(crate) use read::Reader;
 pub(crate) use scan::{Member, object};
 
 use crate::invalid::InvalidMessage;

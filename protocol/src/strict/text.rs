@@ -5,6 +5,11 @@ use std::cmp::Ordering;
 use std::iter;
 use std::str::Chars;
 
+use super::plain;
+
+/// Room for a short string behind its first escape.
+const SHORT: usize = 32;
+
 /// The characters between the quotes of a checked JSON string, escapes and all.
 ///
 /// Equality and order are those of the decoded text, so `a` and `\u0061` are equal. Nothing is allocated for it.
@@ -33,7 +38,7 @@ impl<'a> Text<'a> {
 
     /// The decoded text, allocated only if there is an escape in it.
     pub(crate) fn decode(&self) -> Cow<'a, str> {
-        if self.escaped { self.chars().collect() } else { Cow::Borrowed(self.raw) }
+        if self.escaped { Cow::Owned(decode(self.raw, 0).0) } else { Cow::Borrowed(self.raw) }
     }
 
     /// The decoded characters. The scan has proved that each escape is whole and each surrogate has its pair.
@@ -63,6 +68,37 @@ impl<'a> Text<'a> {
             })
         })
     }
+}
+
+/// Decodes a string that the scan accepted, given from behind its opening quote, up to its closing one or the end of
+/// `raw`. The first `plain` bytes are known to hold neither. Also tells how many bytes of `raw` it took.
+pub(super) fn decode(raw: &str, plain: usize) -> (String, usize) {
+    let bytes = raw.as_bytes();
+    let mut decoded = Vec::with_capacity(plain + SHORT);
+    decoded.extend_from_slice(&bytes[..plain]);
+    let mut at = plain;
+    loop {
+        at += plain::copy(&bytes[at..], &mut decoded);
+        if bytes.get(at) != Some(&b'\\') {
+            break;
+        }
+        let mut escape = Text { raw: &raw[at..], escaped: true }.chars();
+        at += 2;
+        match bytes[at - 1] {
+            b'u' => {
+                let char = escape.next().unwrap_or_default();
+                at += if char > '\u{ffff}' { 10 } else { 4 };
+                decoded.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            b'b' => decoded.push(0x08),
+            b'f' => decoded.push(0x0c),
+            b'n' => decoded.push(b'\n'),
+            b'r' => decoded.push(b'\r'),
+            b't' => decoded.push(b'\t'),
+            itself => decoded.push(itself),
+        }
+    }
+    (String::from_utf8(decoded).expect("whole characters"), at)
 }
 
 fn hex4(chars: &mut Chars<'_>) -> Option<u32> {

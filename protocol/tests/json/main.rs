@@ -15,7 +15,7 @@ use mu_protocol::envelope;
 use mu_protocol::invalid::{InvalidMessage, Why};
 use mu_protocol::messages::method::{Method, parse_result};
 use mu_protocol::objects::Fault;
-use mu_protocol::strict::check;
+use mu_protocol::strict::{Checked, check};
 use serde_json::Value;
 
 const STRICT: [(&str, &str); 5] = [
@@ -194,7 +194,8 @@ fn each_integer_is_judged_as_the_table_says() {
         // In a line it is JSON, whatever the member makes of it.
         assert!(check(format!("{{\"a\":{number}}}").as_bytes()).is_ok(), "{}", case.place);
         let result = format!("{{\"handle\":\"h\",\"deadlineAt\":{number}}}");
-        let found = match parse_result(Method::HostAcquire, &result).map_err(|mismatch| mismatch.fault) {
+        let result = Checked::value(&result).expect("JSON");
+        let found = match parse_result(Method::HostAcquire, result).map_err(|mismatch| mismatch.fault) {
             Ok(_) => "ok",
             Err(Fault::WrongType) => "WrongType",
             Err(Fault::WrongValue) => "WrongValue",

@@ -13,7 +13,8 @@ use std::fmt::Debug;
 use mu_protocol::messages::dated::Dated;
 use mu_protocol::messages::method::{AnyResult, Call, Method, parse_result};
 use mu_protocol::messages::{channel, checks, error, host, job, lifecycle, link, watch};
-use mu_protocol::objects::from_json;
+use mu_protocol::objects::{Strict, from_json};
+use mu_protocol::strict::Checked;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde::Serialize;
@@ -30,6 +31,16 @@ const VALUES: usize = 16;
 const SINGLE: usize = 800;
 /// Texts with two changes, for each generated value.
 const DOUBLE: usize = 60;
+
+/// A text that passes the strict pass.
+fn checked(text: &str) -> Checked<'_> {
+    Checked::value(text).expect("strict JSON")
+}
+
+/// What serde_json makes of a text, with serde's loopholes closed.
+fn by_serde_json<T: DeserializeOwned>(text: &str) -> Option<T> {
+    T::deserialize(Strict(&mut serde_json::Deserializer::from_str(text))).ok()
+}
 
 struct Agreement {
     published: Published,
@@ -75,11 +86,16 @@ impl Agreement {
         }
     }
 
-    fn text<T: DeserializeOwned + Debug>(&mut self, definition: &str, json: &Value) {
+    fn text<T: DeserializeOwned + PartialEq + Debug>(&mut self, definition: &str, json: &Value) {
         let text = json.to_string();
         let typed = from_json::<T>(&text);
         let valid = self.published.is_valid(definition, json);
         assert_eq!(typed.is_ok(), valid, "{definition}: typed {typed:?}, valid {valid}: {text}");
+        assert_eq!(
+            typed.ok(),
+            by_serde_json::<T>(&text),
+            "{definition}: mu and serde_json read two things: {text}"
+        );
         self.texts += 1;
         self.parsed += usize::from(valid);
     }
@@ -228,13 +244,13 @@ fn every_method_of_the_schema_is_a_call_or_initialize() {
 /// A-07: the text of a reply is read by the method that was asked.
 #[test]
 fn a_result_is_parsed_by_its_method() {
-    let parsed = parse_result(Method::ChannelAnswer, r#"{"keys":"1","ack":"confirmed"}"#).unwrap();
+    let parsed = parse_result(Method::ChannelAnswer, checked(r#"{"keys":"1","ack":"confirmed"}"#)).unwrap();
     assert_eq!(parsed.method(), Method::ChannelAnswer);
     let answered = channel::AnswerParams::result(parsed.clone()).unwrap();
     assert_eq!(answered.ack, channel::AnswerAck::Confirmed);
     assert_eq!(channel::SendParams::result(parsed), None);
-    assert!(parse_result(Method::ChannelSend, r#"{"keys":"1","ack":"confirmed"}"#).is_err());
-    assert_eq!(parse_result(Method::JobStop, "null"), Ok(AnyResult::JobStop(())));
+    assert!(parse_result(Method::ChannelSend, checked(r#"{"keys":"1","ack":"confirmed"}"#)).is_err());
+    assert_eq!(parse_result(Method::JobStop, checked("null")), Ok(AnyResult::JobStop(())));
 }
 
 /// EFF-01
@@ -278,7 +294,7 @@ fn whole_numbers_in_other_spellings_are_refused_though_the_schema_cannot() {
             published.is_valid("channel.baseline.result", &serde_json::from_str(&text).unwrap()),
             "{text}"
         );
-        assert!(parse_result(Method::ChannelBaseline, &text).is_err(), "{text}");
+        assert!(parse_result(Method::ChannelBaseline, checked(&text)).is_err(), "{text}");
     }
 }
 
@@ -302,10 +318,10 @@ fn a_notification_is_one_of_two_and_names_its_watch() {
     let settled = r#"{"watchId":"w","observation":{"status":"idle","settled":true,"since":1,"runs":1,"incarnation":"i"}}"#;
     let restarted = r#"{"watchId":"w","incarnation":"i"}"#;
     for (method, params) in [("watch/settled", settled), ("watch/restarted", restarted)] {
-        let notification = watch::Notification::parse(method, params).unwrap().unwrap();
+        let notification = watch::Notification::parse(method, checked(params)).unwrap().unwrap();
         assert_eq!(notification.watch_id().as_str(), "w");
     }
-    assert!(watch::Notification::parse("watch/settled", restarted).unwrap().is_err());
-    assert!(watch::Notification::parse("watch/restarted", settled).unwrap().is_err());
-    assert_eq!(watch::Notification::parse("watch/progress", restarted), None);
+    assert!(watch::Notification::parse("watch/settled", checked(restarted)).unwrap().is_err());
+    assert!(watch::Notification::parse("watch/restarted", checked(settled)).unwrap().is_err());
+    assert_eq!(watch::Notification::parse("watch/progress", checked(restarted)), None);
 }

@@ -1,6 +1,7 @@
 use mu_protocol::declaration::{Dedupe, KeyCapabilities};
 use mu_protocol::messages::method::parse_result;
 use mu_protocol::outgoing::TooLong;
+use mu_protocol::strict::Checked;
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,7 +23,8 @@ fn fence() -> Fenced {
 }
 
 fn ok(method: Method, result: Value) -> Result<AnyResult, CallError> {
-    Ok(parse_result(method, &result.to_string())
+    let result = result.to_string();
+    Ok(parse_result(method, Checked::value(&result).unwrap())
         .unwrap_or_else(|error| panic!("{method} {result}: {error:?}")))
 }
 
