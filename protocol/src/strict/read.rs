@@ -91,7 +91,7 @@ impl<'de> Reader<'de> {
     /// From the opening quote to behind the closing one.
     fn string<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Misfit> {
         let start = self.at + 1;
-        let length = plain::prefix(&self.text.as_bytes()[start..]);
+        let length = plain::checked_prefix(&self.text.as_bytes()[start..]);
         self.at = start + length;
         if self.peek() != b'\\' {
             self.at += 1;

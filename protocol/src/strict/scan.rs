@@ -6,7 +6,7 @@ use super::MAX_DEPTH;
 use super::checked::Checked;
 use super::names::Names;
 use super::plain;
-use super::text::Text;
+use super::text::{self, Text};
 use crate::invalid::{InvalidMessage, Why};
 use crate::line::MAX_LINE;
 
@@ -28,8 +28,8 @@ pub(crate) fn object<'a>(line: &'a [u8], on: impl FnMut(Member<'a>)) -> Scanned<
     if line.len() > MAX_LINE {
         return Err(InvalidMessage::new(MAX_LINE, Why::TooLong));
     }
-    let text =
-        std::str::from_utf8(line).map_err(|error| InvalidMessage::new(error.valid_up_to(), Why::NotUtf8))?;
+    let text = simdutf8::compat::from_utf8(line)
+        .map_err(|error| InvalidMessage::new(error.valid_up_to(), Why::NotUtf8))?;
     if text.starts_with('\u{feff}') {
         return Err(InvalidMessage::new(0, Why::ByteOrderMark));
     }
@@ -242,36 +242,42 @@ impl<'a> Scan<'a> {
 
     /// From the opening quote to behind the closing one.
     fn string(&mut self) -> Scanned<Text<'a>> {
-        self.at += 1;
-        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let start = self.at + 1;
+        let mut at = start;
         let mut escaped = false;
         loop {
-            self.at += plain::prefix(&self.text.as_bytes()[self.at..]);
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => {
+            at += plain::prefix(&bytes[at..]);
+            match bytes[at..] {
+                [b'"', ..] => break,
+                [b'\\', letter, ..] if text::unescaped(letter).is_some() => {
                     escaped = true;
-                    self.escape()?;
+                    at += 2;
                 }
-                _ => return self.wrong(Why::ControlCharacter),
+                [b'\\', ..] => {
+                    escaped = true;
+                    self.at = at;
+                    self.escape()?;
+                    at = self.at;
+                }
+                _ => {
+                    self.at = at;
+                    return self.wrong(Why::ControlCharacter);
+                }
             }
         }
-        self.at += 1;
-        Ok(Text::new(&self.text[start..self.at - 1], escaped))
+        self.at = at + 1;
+        Ok(Text::new(&self.text[start..at], escaped))
     }
 
-    /// From the backslash to behind the escape, behind both escapes of a surrogate pair.
+    /// From the backslash to behind an escape of digits, behind both escapes of a surrogate pair.
     fn escape(&mut self) -> Scanned<()> {
         let start = self.at;
         self.at += 1;
-        match self.peek() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.at += 1;
-                return Ok(());
-            }
-            Some(b'u') => self.at += 1,
-            _ => return self.wrong(Why::BadEscape),
+        if self.peek() != Some(b'u') {
+            return self.wrong(Why::BadEscape);
         }
+        self.at += 1;
         let lone = Err(InvalidMessage::new(start, Why::LoneSurrogate));
         match self.hex4()? {
             0xd800..=0xdbff => {}

@@ -7,9 +7,6 @@ use std::str::Chars;
 
 use super::plain;
 
-/// Room for a short string behind its first escape.
-const SHORT: usize = 32;
-
 /// The characters between the quotes of a checked JSON string, escapes and all.
 ///
 /// Equality and order are those of the decoded text, so `a` and `\u0061` are equal. Nothing is allocated for it.
@@ -49,56 +46,105 @@ impl<'a> Text<'a> {
             if char != '\\' {
                 return Some(char);
             }
-            Some(match chars.next()? {
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'u' => {
-                    let first = hex4(&mut chars)?;
-                    if !(0xd800..0xe000).contains(&first) {
-                        return char::from_u32(first);
-                    }
-                    chars.next().zip(chars.next())?;
-                    let second = hex4(&mut chars)?;
-                    return char::from_u32(0x10000 + ((first - 0xd800) << 10) + second.wrapping_sub(0xdc00));
-                }
-                itself => itself,
-            })
+            let letter = chars.next()?;
+            if letter != 'u' {
+                return unescaped(letter as u8).map(char::from);
+            }
+            let first = hex4(&mut chars)?;
+            if !(0xd800..0xe000).contains(&first) {
+                return char::from_u32(first);
+            }
+            chars.next().zip(chars.next())?;
+            let second = hex4(&mut chars)?;
+            char::from_u32(0x10000 + ((first - 0xd800) << 10) + second.wrapping_sub(0xdc00))
         })
     }
+}
+
+/// What a backslash and this letter mean; `None` for `u`, and for a letter that makes no escape.
+pub(super) fn unescaped(letter: u8) -> Option<u8> {
+    const MEANING: [u8; 256] = {
+        let mut meaning = [0; 256];
+        let escapes = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+        let mut pair = 0;
+        while pair < escapes.len() {
+            meaning[escapes[pair] as usize] = escapes[pair + 1];
+            pair += 2;
+        }
+        meaning
+    };
+    let meaning = MEANING[usize::from(letter)];
+    (meaning != 0).then_some(meaning)
 }
 
 /// Decodes a string that the scan accepted, given from behind its opening quote, up to its closing one or the end of
 /// `raw`. The first `plain` bytes are known to hold neither. Also tells how many bytes of `raw` it took.
 pub(super) fn decode(raw: &str, plain: usize) -> (String, usize) {
-    let bytes = raw.as_bytes();
-    let mut decoded = Vec::with_capacity(plain + SHORT);
-    decoded.extend_from_slice(&bytes[..plain]);
+    let raw_bytes = raw.as_bytes();
+    let mut decoded = Decoded { bytes: vec![0; plain + plain::SHORT], len: 0 };
     let mut at = plain;
+    decoded.append(&raw_bytes[..plain]);
     loop {
-        at += plain::copy(&bytes[at..], &mut decoded);
-        if bytes.get(at) != Some(&b'\\') {
-            break;
-        }
-        let mut escape = Text { raw: &raw[at..], escaped: true }.chars();
-        at += 2;
-        match bytes[at - 1] {
-            b'u' => {
-                let char = escape.next().unwrap_or_default();
-                at += if char > '\u{ffff}' { 10 } else { 4 };
-                decoded.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-            b'b' => decoded.push(0x08),
-            b'f' => decoded.push(0x0c),
-            b'n' => decoded.push(b'\n'),
-            b'r' => decoded.push(b'\r'),
-            b't' => decoded.push(b'\t'),
-            itself => decoded.push(itself),
+        at += decoded.append_plain(&raw_bytes[at..]);
+        match raw_bytes[at..] {
+            [b'\\', letter, ..] => match unescaped(letter) {
+                Some(byte) => {
+                    decoded.append(&[byte]);
+                    at += 2;
+                }
+                None => {
+                    let char = Text { raw: &raw[at..], escaped: true }.chars().next().unwrap_or_default();
+                    decoded.append(char.encode_utf8(&mut [0; 4]).as_bytes());
+                    at += if char > '\u{ffff}' { 12 } else { 6 };
+                }
+            },
+            _ => break,
         }
     }
-    (String::from_utf8(decoded).expect("whole characters"), at)
+    decoded.bytes.truncate(decoded.len);
+    (String::from_utf8(decoded.bytes).expect("whole characters"), at)
+}
+
+/// A buffer that is written beyond its end: pieces between two escapes are short, and whole words cost less than the
+/// right number of bytes.
+struct Decoded {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Decoded {
+    #[inline]
+    fn append(&mut self, piece: &[u8]) {
+        self.room(piece.len());
+        self.bytes[self.len..self.len + piece.len()].copy_from_slice(piece);
+        self.len += piece.len();
+    }
+
+    /// Appends the plain bytes at the start of `raw`, and tells how many they are.
+    #[inline]
+    fn append_plain(&mut self, raw: &[u8]) -> usize {
+        let mut done = 0;
+        while done < plain::SHORT
+            && let Some(word) = raw[done..].first_chunk::<8>()
+        {
+            self.append(word);
+            if let Some(stop) = plain::first_stop(word) {
+                self.len -= 8 - stop;
+                return done + stop;
+            }
+            done += 8;
+        }
+        let more = plain::end_in(&raw[done..]);
+        self.append(&raw[done..done + more]);
+        done + more
+    }
+
+    #[inline]
+    fn room(&mut self, more: usize) {
+        if self.bytes.len() - self.len < more {
+            self.bytes.resize(2 * (self.bytes.len() + more), 0);
+        }
+    }
 }
 
 fn hex4(chars: &mut Chars<'_>) -> Option<u32> {
