@@ -55,7 +55,8 @@ fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-fn string() -> impl Strategy<Value = String> {
+/// A quoted string of characters, escapes, and now and then half a surrogate pair.
+pub(crate) fn string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[ -!#-\\[\\]-~]{0,12}",
         1 => "[^\\x00-\\x1f\"\\\\]{0,4}",

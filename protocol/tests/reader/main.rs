@@ -1,7 +1,8 @@
 //! From the bytes of a plugin to an envelope, and mu's own lines.
 //!
 //! `line` cuts, `strict` and `agreement` check the strict pass (by cases, and against a slow second opinion), `envelope`
-//! reads replies and notifications, `published` holds it to the schema, `traps` shows how serde_json alone would be fooled.
+//! reads replies and notifications, `stream` cuts what comes at any place, `published` holds it to the schema, `traps`
+//! shows how serde_json alone would be fooled.
 
 mod agreement;
 mod envelope;
@@ -10,6 +11,7 @@ mod json;
 mod line;
 mod outgoing;
 mod published;
+mod stream;
 mod strict;
 mod traps;
 

@@ -1,8 +1,8 @@
 //! The typed messages and the published schema say the same (GEN-04).
 //!
 //! `generate` makes typed values, `mutate` breaks their JSON in every place, `published` is the compiled schema. For
-//! every shape of the protocol: what a typed value writes is valid and comes back as the same value, and a mutated text
-//! parses exactly if it is valid.
+//! every shape of the protocol: what a typed value writes is valid and comes back as the same value, whole lines of it byte
+//! for byte, and a mutated text parses exactly if it is valid.
 
 mod generate;
 mod mutate;
@@ -10,16 +10,20 @@ mod published;
 
 use std::fmt::Debug;
 
+use mu_protocol::envelope::{self, Body, Incoming};
+use mu_protocol::line::LineSplitter;
 use mu_protocol::messages::dated::Dated;
 use mu_protocol::messages::method::{AnyResult, Call, Method, parse_result};
 use mu_protocol::messages::{channel, checks, error, host, job, lifecycle, link, watch};
 use mu_protocol::objects::{Strict, from_json};
+use mu_protocol::outgoing::request;
 use mu_protocol::strict::Checked;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use generate as g;
 use mutate::{Mutants, Numbers};
@@ -29,6 +33,8 @@ use published::Published;
 const VALUES: usize = 16;
 /// At most so many texts with one change, for each generated value; other values try other changes.
 const SINGLE: usize = 800;
+/// Values of each shape that go through whole lines.
+const TRIPS: usize = 64;
 /// Texts with two changes, for each generated value.
 const DOUBLE: usize = 60;
 
@@ -40,6 +46,41 @@ fn checked(text: &str) -> Checked<'_> {
 /// What serde_json makes of a text, with serde's loopholes closed.
 fn by_serde_json<T: DeserializeOwned>(text: &str) -> Option<T> {
     T::deserialize(Strict(&mut serde_json::Deserializer::from_str(text))).ok()
+}
+
+/// Writes a request, reads it as a plugin would, and writes it again: the bytes are the same (CALL-04, A-25).
+fn request_and_back<C: Call>(dated: &Dated<C>) {
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        id: u64,
+        method: &'a str,
+        #[serde(borrow)]
+        params: &'a RawValue,
+    }
+    let line = request(7, C::METHOD.as_str(), &dated.to_json()).expect("short enough");
+    let read: Request<'_> = serde_json::from_slice(&line).expect("a request");
+    let back: Dated<C> = from_json(read.params.get()).expect("the same params");
+    let again = request(read.id, read.method, &back.to_json()).expect("as short");
+    assert_eq!(String::from_utf8(again), String::from_utf8(line));
+}
+
+/// Reads a reply from the bytes of a stream, and writes it again: the bytes are the same.
+fn reply_and_back<C: Call>(result: &C::Result) {
+    let write = |id: u64, result: &C::Result| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, serde_json::to_string(result).expect("JSON"))
+    };
+    let line = write(9, result);
+    let stream = format!("{line}\n");
+    let (first, second) = stream.as_bytes().split_at(stream.len() / 2);
+    let mut splitter = LineSplitter::new();
+    assert!(splitter.next(&mut &first[..]).is_none());
+    let mut rest = second;
+    let whole = splitter.next(&mut rest).expect("a line").expect("short enough");
+    let Ok(Incoming::Reply { id, body: Body::Result(text) }) = envelope::parse(whole) else {
+        panic!("no reply: {line}")
+    };
+    let any = parse_result(C::METHOD, text).unwrap_or_else(|mismatch| panic!("{mismatch}: {line}"));
+    assert_eq!(write(id, &C::result(any).expect("of its method")), line);
 }
 
 struct Agreement {
@@ -109,6 +150,9 @@ impl Agreement {
 
     fn params<C: Call + Clone + PartialEq + Debug>(&mut self, calls: impl Strategy<Value = C>) {
         let dated = (g::epoch(), calls).prop_map(|(deadline, call)| Dated { deadline, call });
+        for _ in 0..TRIPS {
+            request_and_back(&dated.new_tree(&mut self.runner).expect("strategies do not reject").current());
+        }
         self.shape(&format!("{}.params", C::METHOD), dated, Dated::to_json);
     }
 
@@ -116,6 +160,11 @@ impl Agreement {
     where
         C::Result: PartialEq + Debug,
     {
+        for _ in 0..TRIPS {
+            reply_and_back::<C>(
+                &results.new_tree(&mut self.runner).expect("strategies do not reject").current(),
+            );
+        }
         self.plain(&format!("{}.result", C::METHOD), results);
     }
 
