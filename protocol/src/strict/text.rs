@@ -80,70 +80,56 @@ pub(super) fn unescaped(letter: u8) -> Option<u8> {
 /// Decodes a string that the scan accepted, given from behind its opening quote, up to its closing one or the end of
 /// `raw`. The first `plain` bytes are known to hold neither. Also tells how many bytes of `raw` it took.
 pub(super) fn decode(raw: &str, plain: usize) -> (String, usize) {
-    let raw_bytes = raw.as_bytes();
-    let mut decoded = Decoded { bytes: vec![0; plain + plain::SHORT], len: 0 };
-    let mut at = plain;
-    decoded.append(&raw_bytes[..plain]);
-    loop {
-        at += decoded.append_plain(&raw_bytes[at..]);
-        match raw_bytes[at..] {
-            [b'\\', letter, ..] => match unescaped(letter) {
-                Some(byte) => {
-                    decoded.append(&[byte]);
-                    at += 2;
-                }
-                None => {
-                    let char = Text { raw: &raw[at..], escaped: true }.chars().next().unwrap_or_default();
-                    decoded.append(char.encode_utf8(&mut [0; 4]).as_bytes());
-                    at += if char > '\u{ffff}' { 12 } else { 6 };
-                }
-            },
-            _ => break,
+    let bytes = raw.as_bytes();
+    let mut decoded = vec![0; plain + plain::SHORT];
+    decoded[..plain].copy_from_slice(&bytes[..plain]);
+    let (mut base, mut skip, mut quiet) = (plain, 0, 0);
+    let mut len = plain;
+    let end = 'words: loop {
+        let word = plain::word(bytes, base);
+        let mut stops = plain::stops(word, skip);
+        quiet = if stops == 0 { quiet + 8 } else { 0 };
+        // A whole word is written for each piece of one, and what is too much is written over.
+        make_room(&mut decoded, len + 16);
+        let mut from = skip;
+        while stops != 0 {
+            let place = plain::first(stops);
+            decoded[len..len + 8].copy_from_slice(&(word >> (8 * from)).to_le_bytes());
+            len += place - from;
+            let at = base + place;
+            let Some([b'\\', letter]) = bytes.get(at..at + 2) else { break 'words at };
+            let Some(byte) = unescaped(*letter) else {
+                let char = Text { raw: &raw[at..], escaped: true }.chars().next().unwrap_or_default();
+                len += char.encode_utf8(&mut decoded[len..]).len();
+                (base, skip) = (at + if char > '\u{ffff}' { 12 } else { 6 }, 0);
+                continue 'words;
+            };
+            decoded[len] = byte;
+            len += 1;
+            from = place + 2;
+            stops = plain::behind_escape(stops, place);
         }
-    }
-    decoded.bytes.truncate(decoded.len);
-    (String::from_utf8(decoded.bytes).expect("whole characters"), at)
+        skip = from.saturating_sub(8);
+        if from < 8 {
+            decoded[len..len + 8].copy_from_slice(&(word >> (8 * from)).to_le_bytes());
+            len += 8 - from;
+        }
+        base += 8;
+        if quiet == plain::SHORT {
+            let rest = &bytes[base..][..plain::end_in(&bytes[base..])];
+            make_room(&mut decoded, len + rest.len());
+            decoded[len..len + rest.len()].copy_from_slice(rest);
+            (base, len, quiet) = (base + rest.len(), len + rest.len(), 0);
+        }
+    };
+    decoded.truncate(len);
+    (String::from_utf8(decoded).expect("whole characters"), end)
 }
 
-/// A buffer that is written beyond its end: pieces between two escapes are short, and whole words cost less than the
-/// right number of bytes.
-struct Decoded {
-    bytes: Vec<u8>,
-    len: usize,
-}
-
-impl Decoded {
-    #[inline]
-    fn append(&mut self, piece: &[u8]) {
-        self.room(piece.len());
-        self.bytes[self.len..self.len + piece.len()].copy_from_slice(piece);
-        self.len += piece.len();
-    }
-
-    /// Appends the plain bytes at the start of `raw`, and tells how many they are.
-    #[inline]
-    fn append_plain(&mut self, raw: &[u8]) -> usize {
-        let mut done = 0;
-        while done < plain::SHORT
-            && let Some(word) = raw[done..].first_chunk::<8>()
-        {
-            self.append(word);
-            if let Some(stop) = plain::first_stop(word) {
-                self.len -= 8 - stop;
-                return done + stop;
-            }
-            done += 8;
-        }
-        let more = plain::end_in(&raw[done..]);
-        self.append(&raw[done..done + more]);
-        done + more
-    }
-
-    #[inline]
-    fn room(&mut self, more: usize) {
-        if self.bytes.len() - self.len < more {
-            self.bytes.resize(2 * (self.bytes.len() + more), 0);
-        }
+#[inline]
+fn make_room(bytes: &mut Vec<u8>, end: usize) {
+    if bytes.len() < end {
+        bytes.resize(2 * end, 0);
     }
 }
 
