@@ -1,4 +1,7 @@
-use serde_json::json;
+use mu_protocol::objects::from_json;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::store::{Missing, plugins};
@@ -92,5 +95,63 @@ fn a_row_that_contradicts_itself_is_refused_by_the_table() {
         "max_jobs = -1",
     ] {
         assert!(os.connection().execute_batch(&format!("UPDATE hosts SET {change}")).is_err(), "{change}");
+    }
+}
+
+/// What a provider may say about a host, as the text that comes from it.
+fn status() -> impl Strategy<Value = Value> {
+    let fact =
+        || prop_oneof![Just(None), Just(Some(Value::Null)), (0..4_u64).prop_map(|fact| Some(json!(fact)))];
+    let up = [fact(), fact(), fact()].prop_map(|facts| {
+        let mut up = json!({"state": "up", "handle": "i-1"});
+        for (name, fact) in FACTS.iter().zip(facts) {
+            if let Some(fact) = fact {
+                up[name] = fact;
+            }
+        }
+        up
+    });
+    let other = prop_oneof![
+        Just(json!({"state": "unknown", "reason": "no answer"})),
+        Just(json!({"state": "gone", "reason": "fire"})),
+        Just(json!({"state": "needs-human", "remedy": "unlock it"})),
+    ];
+    prop_oneof![4 => up, 1 => other]
+}
+
+const FACTS: [&str; 3] = ["deadlineAt", "idleReclaimMs", "maxJobs"];
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    /// HOST-09, HOST-10, HOST-16: a fact is what the last `up` said that named it at all.
+    #[test]
+    fn a_fact_is_what_was_said_of_it_last(
+        first in [proptest::option::of(0..4_u64), proptest::option::of(0..4_u64), proptest::option::of(0..4_u64)],
+        statuses in proptest::collection::vec(status(), 0..6),
+    ) {
+        let mut facts = Facts {
+            deadline_at: first[0].map(|fact| EpochMillis::new(fact).unwrap()),
+            idle_reclaim_ms: first[1].map(|fact| Millis::new(fact).unwrap()),
+            max_jobs: first[2].map(|fact| Count::new(fact).unwrap()),
+        };
+        for status in &statuses {
+            facts = facts.patched(from_json(&status.to_string()).unwrap());
+        }
+        let said = |place: usize| {
+            let named = statuses.iter().rev().find_map(|status| status.get(FACTS[place]));
+            named.map_or(first[place], Value::as_u64)
+        };
+        let found = [
+            facts.deadline_at.map(EpochMillis::value),
+            facts.idle_reclaim_ms.map(Millis::value),
+            facts.max_jobs.map(Count::value),
+        ];
+        prop_assert_eq!(found, [said(0), said(1), said(2)]);
     }
 }
