@@ -244,41 +244,30 @@ impl<'a> Scan<'a> {
     fn string(&mut self) -> Scanned<Text<'a>> {
         let bytes = self.text.as_bytes();
         let start = self.at + 1;
-        let (mut base, mut skip, mut quiet) = (start, 0, 0);
+        let mut at = start;
         let mut escaped = false;
-        'words: loop {
-            let mut stops = plain::stops(plain::word(bytes, base), skip);
-            skip = 0;
-            quiet = if stops == 0 { quiet + 8 } else { 0 };
-            while stops != 0 {
-                let place = plain::first(stops);
-                let at = base + place;
-                match bytes.get(at) {
-                    Some(b'"') => {
-                        self.at = at + 1;
-                        return Ok(Text::new(&self.text[start..at], escaped));
-                    }
-                    Some(b'\\') => escaped = true,
-                    _ => {
-                        self.at = at;
-                        return self.wrong(Why::ControlCharacter);
-                    }
+        loop {
+            at += plain::prefix(&bytes[at..]);
+            match bytes[at..] {
+                [b'"', ..] => break,
+                [b'\\', letter, ..] if text::unescaped(letter).is_some() => {
+                    escaped = true;
+                    at += 2;
                 }
-                if bytes.get(at + 1).is_none_or(|letter| text::unescaped(*letter).is_none()) {
+                [b'\\', ..] => {
+                    escaped = true;
                     self.at = at;
                     self.escape()?;
-                    base = self.at;
-                    continue 'words;
+                    at = self.at;
                 }
-                stops = plain::behind_escape(stops, place);
-                skip = (place + 2).saturating_sub(8);
-            }
-            base += 8;
-            if quiet == plain::SHORT {
-                base += plain::long(&bytes[base..]);
-                quiet = 0;
+                _ => {
+                    self.at = at;
+                    return self.wrong(Why::ControlCharacter);
+                }
             }
         }
+        self.at = at + 1;
+        Ok(Text::new(&self.text[start..at], escaped))
     }
 
     /// From the backslash to behind an escape of digits, behind both escapes of a surrogate pair.

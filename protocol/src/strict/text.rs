@@ -7,6 +7,9 @@ use std::str::Chars;
 
 use super::plain;
 
+/// Room for a word, or for a character.
+const ROOM: usize = 16;
+
 /// The characters between the quotes of a checked JSON string, escapes and all.
 ///
 /// Equality and order are those of the decoded text, so `a` and `\u0061` are equal. Nothing is allocated for it.
@@ -81,49 +84,38 @@ pub(super) fn unescaped(letter: u8) -> Option<u8> {
 /// `raw`. The first `plain` bytes are known to hold neither. Also tells how many bytes of `raw` it took.
 pub(super) fn decode(raw: &str, plain: usize) -> (String, usize) {
     let bytes = raw.as_bytes();
-    let mut decoded = vec![0; plain + plain::SHORT];
+    let mut decoded = vec![0; plain + ROOM];
     decoded[..plain].copy_from_slice(&bytes[..plain]);
-    let (mut base, mut skip, mut quiet) = (plain, 0, 0);
-    let mut len = plain;
-    let end = 'words: loop {
-        let word = plain::word(bytes, base);
-        let mut stops = plain::stops(word, skip);
-        quiet = if stops == 0 { quiet + 8 } else { 0 };
-        // A whole word is written for each piece of one, and what is too much is written over.
-        make_room(&mut decoded, len + 16);
-        let mut from = skip;
-        while stops != 0 {
-            let place = plain::first(stops);
-            decoded[len..len + 8].copy_from_slice(&(word >> (8 * from)).to_le_bytes());
-            len += place - from;
-            let at = base + place;
-            let Some([b'\\', letter]) = bytes.get(at..at + 2) else { break 'words at };
-            let Some(byte) = unescaped(*letter) else {
-                let char = Text { raw: &raw[at..], escaped: true }.chars().next().unwrap_or_default();
-                len += char.encode_utf8(&mut decoded[len..]).len();
-                (base, skip) = (at + if char > '\u{ffff}' { 12 } else { 6 }, 0);
-                continue 'words;
-            };
+    let (mut at, mut len) = (plain, plain);
+    loop {
+        let rest = &bytes[at..];
+        let word = rest.first_chunk();
+        let piece = if let Some(word) = word
+            && let Some(stop) = plain::first_stop(word)
+        {
+            // A whole word costs less than the right number of bytes; what is too much of it is written over.
+            make_room(&mut decoded, len + ROOM);
+            decoded[len..len + 8].copy_from_slice(word);
+            stop
+        } else {
+            let piece = plain::end_in(rest);
+            make_room(&mut decoded, len + piece + ROOM);
+            decoded[len..len + piece].copy_from_slice(&rest[..piece]);
+            piece
+        };
+        (at, len) = (at + piece, len + piece);
+        let Some([b'\\', letter]) = bytes.get(at..at + 2) else { break };
+        if let Some(byte) = unescaped(*letter) {
             decoded[len] = byte;
-            len += 1;
-            from = place + 2;
-            stops = plain::behind_escape(stops, place);
+            (at, len) = (at + 2, len + 1);
+        } else {
+            let char = Text { raw: &raw[at..], escaped: true }.chars().next().unwrap_or_default();
+            len += char.encode_utf8(&mut decoded[len..]).len();
+            at += if char > '\u{ffff}' { 12 } else { 6 };
         }
-        skip = from.saturating_sub(8);
-        if from < 8 {
-            decoded[len..len + 8].copy_from_slice(&(word >> (8 * from)).to_le_bytes());
-            len += 8 - from;
-        }
-        base += 8;
-        if quiet == plain::SHORT {
-            let rest = &bytes[base..][..plain::end_in(&bytes[base..])];
-            make_room(&mut decoded, len + rest.len());
-            decoded[len..len + rest.len()].copy_from_slice(rest);
-            (base, len, quiet) = (base + rest.len(), len + rest.len(), 0);
-        }
-    };
+    }
     decoded.truncate(len);
-    (String::from_utf8(decoded).expect("whole characters"), end)
+    (String::from_utf8(decoded).expect("whole characters"), at)
 }
 
 #[inline]

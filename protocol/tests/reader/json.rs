@@ -57,10 +57,11 @@ fn number() -> impl Strategy<Value = String> {
 
 /// A quoted string of characters, escapes, and now and then half a surrogate pair.
 pub(crate) fn string() -> impl Strategy<Value = String> {
+    const ESCAPES: [&str; 8] = ["\\\"", "\\\\", "\\/", "\\b", "\\f", "\\n", "\\r", "\\t"];
     let piece = prop_oneof![
         4 => "[ -!#-\\[\\]-~]{0,12}",
         1 => "[^\\x00-\\x1f\"\\\\]{0,4}",
-        1 => Just("\\n".to_owned()),
+        2 => proptest::sample::select(&ESCAPES[..]).prop_map(str::to_owned),
         1 => Just("\\ud83d\\ude00".to_owned()),
         1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04X}")),
     ];
