@@ -310,7 +310,7 @@ impl<T> Executor<T> {
         let mut nth = match count {
             0 => return None,
             1 => 0,
-            several => self.order.borrow_mut().below(u64::from(several)).saturating_sub(1) as u32,
+            several => self.order.borrow_mut().below(u64::from(several)) as u32,
         };
         for (index, mut word) in words.into_iter().enumerate() {
             let here = word.count_ones();
