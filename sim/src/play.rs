@@ -359,6 +359,10 @@ fn play(scenario: &Scenario, world: &mut impl World) -> Result<Carried, Cannot> 
             continue;
         }
         let outcomes: Vec<_> = begun.iter().map(|one| world.finish(one.started)).collect();
+        for one in &begun {
+            let idle = world.idle(one.started).into_iter();
+            findings.extend(idle.map(|text| Finding::Missed { step: one.number, text }));
+        }
         for (one, outcome) in begun.drain(..).zip(outcomes) {
             let step = one.number;
             match outcome {

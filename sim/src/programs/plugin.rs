@@ -134,7 +134,8 @@ impl SimPlugin {
         let (nth, ends) = {
             let mut installed = self.installed.borrow_mut();
             installed.acts.push(what);
-            (installed.acts.len(), installed.ends_at == Some(installed.acts.len()))
+            let nth = installed.acts.len();
+            (nth, installed.ends_at.take_if(|at| *at == nth).is_some())
         };
         if ends {
             self.sys.fault(&format!("SIGKILL at act {nth} of the plugin, {what}"));

@@ -15,6 +15,7 @@ mod rows;
 mod simulated;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
 use mu_core::os::Exit;
@@ -65,6 +66,18 @@ pub enum Meanwhile {
     Suspend(Duration),
     /// Another process holds the database so long.
     Lock(Duration),
+}
+
+impl fmt::Display for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meanwhile::StepWall(by_ms) => write!(f, "the wall clock steps by {by_ms} ms"),
+            Meanwhile::Suspend(span) => write!(f, "the machine sleeps {} ms", span.as_millis()),
+            Meanwhile::Lock(span) => {
+                write!(f, "another process holds the database for {} ms", span.as_millis())
+            }
+        }
+    }
 }
 
 /// One start of mu.
@@ -124,6 +137,9 @@ pub trait World {
     fn chmod(&mut self, plugin: &str, mode: u32) -> Result<(), Cannot>;
     /// Does something to the database file.
     fn set_db(&mut self, db: Db) -> Result<(), Cannot>;
+    /// What was ordered for this start of mu and did not come to pass, since its run was over before; one sentence each. To
+    /// be asked when it has ended, before the end of its step.
+    fn idle(&self, started: usize) -> Vec<String>;
     /// The runs of a step are over, and with them what lasts as long: a lock on the database that [`Db::Locked`] took, the
     /// wait for the act at which a plugin is to be killed.
     fn end_of_step(&mut self);

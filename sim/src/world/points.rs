@@ -83,8 +83,10 @@ struct State {
 /// One mu.
 struct Aim {
     owner: Owner,
+    at_call: Option<AtCall>,
     at_disk: Option<AtDisk>,
     error: Option<DiskError>,
+    calls: u64,
     ops: u64,
     raw: Vec<Raw>,
 }
@@ -137,8 +139,37 @@ impl Director {
     }
 
     /// The next mu, which has been started and has done nothing yet.
-    pub(super) fn started(&self, owner: Owner, at_disk: Option<AtDisk>, error: Option<DiskError>) {
-        self.0.borrow_mut().aims.push(Aim { owner, at_disk, error, ops: 0, raw: Vec::new() });
+    pub(super) fn started(
+        &self,
+        owner: Owner,
+        at_call: Option<AtCall>,
+        at_disk: Option<AtDisk>,
+        error: Option<DiskError>,
+    ) {
+        let aim = Aim { owner, at_call, at_disk, error, calls: 0, ops: 0, raw: Vec::new() };
+        self.0.borrow_mut().aims.push(aim);
+    }
+
+    /// What was to happen at a point that this mu, the n-th that was started, counted from 0, never came to.
+    pub(super) fn idle(&self, mu: usize) -> Vec<String> {
+        let state = self.0.borrow();
+        let aim = &state.aims[mu];
+        let call = aim.at_call.map(|at| match at {
+            AtCall::Kill(nth) => ("mu is killed", nth),
+            AtCall::Panic(nth) => ("mu panics", nth),
+            AtCall::PowerOff(nth) => ("the power fails", nth),
+        });
+        let disk = aim.at_disk.map(|at| match at {
+            AtDisk::Kill(nth) => ("mu is killed", nth),
+            AtDisk::PowerOff(nth) => ("the power fails", nth),
+        });
+        let error = aim.error.map(|error| (error.errno.name(), error.at));
+        let late = |(what, nth), made, of| {
+            (nth > made).then(|| format!("{what} at {of} {nth}, and there were {made} of them"))
+        };
+        let call = call.and_then(|at| late(at, aim.calls, "call"));
+        let disk = [disk, error].into_iter().flatten();
+        call.into_iter().chain(disk.filter_map(|at| late(at, aim.ops, "operation on the disk"))).collect()
     }
 
     /// What decides about the calls of the mu that is started next; `None` when there is nothing to decide.
@@ -152,6 +183,7 @@ impl Director {
     fn call(&self, remote: &Remote, mu: usize, at: Option<AtCall>, call: OsCall) -> OsCallVerdict {
         let Some(machine) = remote.machine() else { return OsCallVerdict::Go };
         let mut state = self.0.borrow_mut();
+        state.aims[mu].calls = call.nth;
         if state.keeps {
             let raw = Raw::new(&machine, state.aims[mu].owner, Deed::Call(call.name), call.nth);
             state.aims[mu].raw.push(raw);

@@ -56,6 +56,24 @@ struct Invocation {
     step: usize,
     /// How many acts of each plugin there had been.
     acts: BTreeMap<String, usize>,
+    orders: Orders,
+}
+
+/// What is to happen at moments of a run, and whether it has.
+#[derive(Clone, Default)]
+struct Orders(Rc<RefCell<Vec<(String, bool)>>>);
+
+impl Orders {
+    /// One more; the result is called when it comes to pass.
+    fn add(&self, text: String) -> impl FnOnce() + use<> {
+        let (orders, place) = (self.clone(), self.0.borrow().len());
+        self.0.borrow_mut().push((text, false));
+        move || orders.0.borrow_mut()[place].1 = true
+    }
+
+    fn open(&self) -> Vec<String> {
+        self.0.borrow().iter().filter(|(_, done)| !done).map(|(text, _)| text.clone()).collect()
+    }
 }
 
 /// A machine, its plugins, and everything that was started on it.
@@ -322,12 +340,16 @@ impl Simulated {
     }
 
     /// Has something happen to the machine at a time.
-    fn later(&self, at: Duration, what: Meanwhile) {
+    fn later(&self, at: Duration, what: Meanwhile, done: impl FnOnce() + 'static) {
         let network = Rc::clone(&self.network);
         let outsider = matches!(what, Meanwhile::Lock(_)).then(|| self.outsider());
         self.machine.at(at, move |machine| match what {
-            Meanwhile::StepWall(by_ms) => machine.step_wall(EpochMs(machine.wall().0 + by_ms)),
+            Meanwhile::StepWall(by_ms) => {
+                done();
+                machine.step_wall(EpochMs(machine.wall().0 + by_ms));
+            }
             Meanwhile::Suspend(span) => {
+                done();
                 machine.suspend(span);
                 network.slept(span);
             }
@@ -339,6 +361,7 @@ impl Simulated {
                     && let Ok(held) = machine.disk().open_db(outsider, USER, Path::new(DB))
                     && held.execute_batch("BEGIN IMMEDIATE").is_ok()
                 {
+                    done();
                     reached!("world: another process holds the database");
                     machine.fault("another process holds the database");
                     machine.at(at + span, move |machine| {
@@ -503,6 +526,18 @@ impl World for Simulated {
         Ok(())
     }
 
+    fn idle(&self, started: usize) -> Vec<String> {
+        let one = &self.ran[started];
+        let plugins = self.plugins.iter().filter(|(_, installed)| installed.borrow().ends_at.is_some());
+        let acts = self.acts();
+        let plugins = plugins.map(|(name, installed)| {
+            let (before, at) = (one.acts[name], installed.borrow().ends_at.unwrap_or_default());
+            let (nth, made) = (at - before, acts[name] - before);
+            format!("{name} is killed at its act {nth}, and there were {made} of them")
+        });
+        self.director.idle(started).into_iter().chain(one.orders.open()).chain(plugins).collect()
+    }
+
     fn end_of_step(&mut self) {
         self.lock = None;
         self.journal.look(&self.machine);
@@ -591,19 +626,24 @@ impl World for Simulated {
             None => self.machine.start(&command),
         };
         let started = started.map_err(io)?;
-        self.director.started(self.machine.owner(&started), run.at_disk, run.disk_error);
+        self.director.started(self.machine.owner(&started), run.at_call, run.at_disk, run.disk_error);
+        let orders = Orders::default();
         for (after, to, number) in &run.signals {
             let mu = (to == "mu").then_some(started.pid);
             let (name, number) = (format!("mu-plugin-{to}"), *number);
+            let done = orders.add(format!("{to} gets signal {number} after {} ms", after.as_millis()));
             self.machine.at(begun + *after, move |machine| {
                 let named = machine.living().into_iter().filter(|one| *one.name == *name);
-                if let Some(pid) = mu.or_else(|| named.map(|one| one.pid).max()) {
-                    let _ = machine.signal(Target::Process(pid), number);
+                if let Some(pid) = mu.or_else(|| named.map(|one| one.pid).max())
+                    && machine.signal(Target::Process(pid), number).is_ok()
+                {
+                    done();
                 }
             });
         }
         for (after, change) in run.meanwhile.iter().copied() {
-            self.later(begun + after, change);
+            let done = orders.add(format!("{change} after {} ms", after.as_millis()));
+            self.later(begun + after, change, done);
         }
         for (after, control) in run.controls.iter().cloned() {
             let network = Rc::clone(&self.network);
@@ -612,7 +652,7 @@ impl World for Simulated {
         let heard = run.stdout_closed_after.is_none();
         let crash = matches!(run.at_call, Some(AtCall::Panic(_)));
         let (argv, step) = (run.argv.clone(), run.step);
-        self.ran.push(Invocation { started, argv, begun, crash, heard, step, acts });
+        self.ran.push(Invocation { started, argv, begun, crash, heard, step, acts, orders });
         Ok(self.ran.len() - 1)
     }
 
