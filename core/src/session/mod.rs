@@ -387,10 +387,10 @@ impl Session {
         self.watch_deadlines();
     }
 
+    /// None of these can have an answer any more (TRN-16), `initialize` neither; what it was for ends with its deadline.
     fn never_sent(&mut self, ids: &[u64], why: &NotSent) {
         for id in ids {
-            if let Some(Pending::Call { .. }) = self.pending.get(id) {
-                self.pending.remove(id);
+            if let Some(Pending::Call { .. }) = self.pending.remove(id) {
                 self.answers.push_back((*id, Answer::NotSent(why.clone())));
             }
         }
@@ -420,7 +420,6 @@ impl Session {
         let half_a_line = self.outbox.front_is_begun();
         let unsent = self.outbox.clear();
         self.never_sent(&unsent, &NotSent::Stopped(Box::new(cause.clone())));
-        self.pending.retain(|id, _| !unsent.contains(id)); // an `initialize` that was never written
         self.timers.set(Timer::Grace, now + GRACE);
         self.state = State::Farewell(cause);
         self.watch_deadlines();

@@ -380,6 +380,33 @@ fn a_failed_write_waits_for_the_deadline() {
     assert!(matches!(rig.session.status(), Status::Stopping));
 }
 
+/// TRN-16, A-73: `initialize` could not be written, so nothing can answer it.
+#[test]
+fn an_answer_to_an_initialize_that_was_never_written_breaks_the_plugin() {
+    let mut rig = Rig::silent();
+    rig.session.write_failed();
+    rig.hears(&answer());
+    rig.stops_with(&[SHUTDOWN]);
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    let reason = BreakReason::NoSuchCall { id: 7 };
+    assert_eq!(rig.ending().cause, Cause::Broken(Break { line: 1, reason }));
+    assert!(rig.ending().unanswered.is_empty());
+}
+
+/// A-73, TMO-08: of an `initialize` that could not be written nothing is cancelled, and nothing is unanswered.
+#[test]
+fn an_initialize_that_was_never_written_is_neither_cancelled_nor_unanswered() {
+    let mut rig = Rig::silent();
+    rig.session.write_failed();
+    rig.passes(10_000);
+    rig.stops_with(&[SHUTDOWN]);
+    rig.leader_exits(Exit::Status(0));
+    rig.session.group_empty();
+    assert_eq!(rig.ending().cause, Cause::HandshakeDeadline);
+    assert!(rig.ending().unanswered.is_empty());
+}
+
 /// "Flush after each line": output that comes only once stdin is closed is told apart.
 #[test]
 fn output_after_the_end_of_stdin_is_counted_as_late() {
