@@ -257,7 +257,7 @@ fn overlay(base: &mut Value, change: &toml::Table, at: &[String]) -> Result<(), 
 }
 
 /// The JSON value that says the same. TOML's dates and infinities say nothing in JSON.
-fn json_of(value: &toml::Value, at: &[String]) -> Result<Value, DeclareError> {
+pub(crate) fn json_of(value: &toml::Value, at: &[String]) -> Result<Value, DeclareError> {
     let refuse = |reason: &str| Err(DeclareError { at: at.to_vec(), reason: reason.to_owned() });
     Ok(match value {
         toml::Value::String(text) => Value::from(text.as_str()),

@@ -34,6 +34,7 @@ use serde_json::Value;
 
 pub use behaviour::run;
 pub use catalogue::{Act, Entry, Topic, When, catalogue};
+pub(crate) use declare::json_of;
 pub use declare::{DeclareError, PluginTable, Seam, schema_digest};
 pub use faults::{Fault, Impossible, METHODS};
 pub use file::{Kind, Mode, Owner, PluginFile};

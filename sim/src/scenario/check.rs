@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::backend::{BackendAt, BackendDeed, BackendTable, NetAt, NetDeed};
-use crate::fake::PluginTable;
+use crate::fake::{PluginTable, json_of};
 
 use super::expect::check_path;
 use super::format::{Db, Scenario, Step};
@@ -428,9 +428,12 @@ fn check_expectations(scenario: &Scenario, step: &Step, place: &Place) -> Checke
     if step.error.is_some() && step.exit == Some(0) {
         return place.key("error").refuse("with `exit = 0` there is no error");
     }
-    for path in step.json.keys() {
+    for (path, value) in &step.json {
         if let Err(reason) = check_path(path) {
             return place.key("json").name(path).refuse(reason);
+        }
+        if let Err(error) = json_of(value, &[]) {
+            return place.key("json").key(path).refuse(error.reason);
         }
     }
     for (index, path) in step.json_absent.iter().enumerate() {

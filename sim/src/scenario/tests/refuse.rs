@@ -261,6 +261,9 @@ fn paths_that_lead_nowhere() {
     refused(&in_step("json = { »'data..x' = 1 }"), &["empty part"]);
     refused(&in_step("json = { »'data[x]' = 1 }"), &["without a number"]);
     refused(&in_step("json_absent = [»'data.#.x']"), &["follows `#`"]);
+    refused(&in_step("json = { 'data.x' = »nan }"), &["JSON has no such number"]);
+    refused(&in_step("json = { 'data.x' = »[1, { y = -inf }] }"), &["JSON has no such number"]);
+    refused(&in_step("json = { 'data.x' = »1979-05-27 }"), &["JSON has no dates"]);
 }
 
 #[test]
