@@ -79,9 +79,6 @@ pub(crate) fn check(scenario: &Scenario, is_rule: &dyn Fn(&str) -> bool) -> Chec
             return place.refuse(format!("rule `{rule}` stands here twice"));
         }
     }
-    if i64::try_from(scenario.seed).is_err() {
-        return root.key("seed").refuse("a seed is at most 9223372036854775807");
-    }
     if scenario.short_io == Some(0) {
         return root.key("short_io").refuse("one in so many: at least 1");
     }

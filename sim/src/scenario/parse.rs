@@ -33,6 +33,11 @@ impl Scenario {
     /// Reads a scenario. `file` is its name in errors; `is_rule` knows the ids of the rules.
     pub fn parse(file: &str, text: &str, is_rule: &dyn Fn(&str) -> bool) -> Result<Scenario, ScenarioError> {
         let (document, scenario) = read::<Scenario>(file, text)?;
+        let values = document.get_ref().values();
+        if let Some(offset) = values.into_iter().find_map(too_large) {
+            let message = format!("a number is at most {}", i64::MAX);
+            return Err(ScenarioError::at(file, text, offset, message));
+        }
         check::check(&scenario, is_rule).map_err(|refusal| {
             ScenarioError::at(file, text, offset_of(&document, &refusal.at), refusal.reason)
         })?;
@@ -70,6 +75,20 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
     let document = DeTable::parse(text).map_err(of_toml)?;
     let value = T::deserialize(toml::Deserializer::from(document.clone())).map_err(of_toml)?;
     Ok((document, value))
+}
+
+/// Where a number begins that TOML cannot hold for certain, so that no file can be written with it. The library reads larger
+/// ones where the type does.
+fn too_large(value: &Spanned<DeValue<'_>>) -> Option<usize> {
+    match value.get_ref() {
+        DeValue::Integer(number) => {
+            let fits = i64::from_str_radix(number.as_str(), number.radix()).is_ok();
+            (!fits).then_some(value.span().start)
+        }
+        DeValue::Array(values) => values.iter().find_map(too_large),
+        DeValue::Table(values) => values.values().find_map(too_large),
+        _ => None,
+    }
 }
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {

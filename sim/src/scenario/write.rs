@@ -61,9 +61,9 @@ impl Scenario {
     ///
     /// # Panics
     ///
-    /// If `seed` does not fit into TOML's signed 64 bits.
+    /// If a number does not fit into TOML's signed 64 bits; none that was read from a file is like that.
     pub fn to_toml(&self) -> String {
-        let mut table = Table::try_from(self).expect("a scenario is a table, and its seed fits");
+        let mut table = Table::try_from(self).expect("a scenario is a table, and its numbers fit");
         let (plugins, backend) = (table.remove("plugins"), table.remove("backend"));
         let (faults, steps) = (table.remove("faults"), table.remove("steps"));
         let mut text = String::new();

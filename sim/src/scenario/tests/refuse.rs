@@ -52,6 +52,15 @@ fn unknown_key_of_a_plugin_of_a_fault_and_of_a_step() {
 }
 
 #[test]
+fn number_that_no_file_can_be_written_with() {
+    let most = ["at most 9223372036854775807"];
+    refused(&in_step("within_ms = »9223372036854775808"), &most);
+    refused(&in_step("took_ms = [1, »0xffff_ffff_ffff_ffff]"), &most);
+    refused(&in_step("signal = { what = 'TERM', at_ms = »9223372036854775808 }"), &most);
+    refused("title = 't'\nrules = ['A-10']\nseed = »9223372036854775808\n[[steps]]\nrun = 'mu x'\n", &most);
+}
+
+#[test]
 fn missing_key() {
     refused(&in_fault("plugin = 'box'").replace("[[faults]]", "»[[faults]]"), &["missing key `do`"]);
 }
