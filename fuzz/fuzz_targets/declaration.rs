@@ -108,7 +108,7 @@ fn answer(member: &str, text: &str, needs: &[Seam], before: Option<&Declaration>
 
 /// The value at a path such as `seams.link.checks[0]`.
 fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    value.pointer(&format!("/{}", path.replace('.', "/").replace('[', "/").replace(']', "")))
+    value.pointer(&format!("/{}", path.replace(['.', '['], "/").replace(']', "")))
 }
 
 /// A refusal is printed: nothing in it may break the line or move the cursor.

@@ -45,10 +45,11 @@ const KEY: &str = "k";
 const MOST_ATTEMPTS: usize = 12;
 
 #[derive(Arbitrary, Debug)]
-struct Input {
-    born: Born,
-    damage: Option<(u8, Damage)>,
-    attempts: Vec<Attempt>,
+enum Input {
+    /// It is written into a database and read again.
+    Row { born: Born, damage: Option<(u8, Damage)> },
+    /// It is to be resolved.
+    Course { born: Born, attempts: Vec<Attempt> },
 }
 
 /// How the effect stands in the journal.
@@ -78,8 +79,7 @@ struct Attempt {
     /// Whose pid was given to another process, a bit for each.
     recycled: u8,
     passes: Span,
-    /// How much more the wall clock shows to have passed, in seconds.
-    drift: i16,
+    drift: Drift,
     reboot: bool,
     declared: Declared,
     /// How long it takes from the decision to the write.
@@ -87,6 +87,14 @@ struct Attempt {
     answer: Answer,
     /// mu dies right after the answer.
     dies: bool,
+}
+
+/// How much more than is true the wall clock shows to have passed, in seconds.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Drift {
+    None,
+    Small(i8),
+    Large(i16),
 }
 
 /// What the plugin declares at the time.
@@ -114,7 +122,9 @@ enum Span {
     WaitedOut,
     Minute,
     Margin,
-    Seconds(u16),
+    AboutMargin(i8),
+    Hour,
+    Seconds(u8),
     Days(u8),
 }
 
@@ -128,6 +138,8 @@ impl Span {
             Span::WaitedOut => 10_000,
             Span::Minute => 60_000,
             Span::Margin => 600_000,
+            Span::AboutMargin(seconds) => 600_000_u64.saturating_add_signed(i64::from(seconds) * 1_000),
+            Span::Hour => 3_600_000,
             Span::Seconds(seconds) => u64::from(seconds) * 1_000,
             Span::Days(days) => u64::from(days) * 86_400_000,
         }
@@ -159,20 +171,23 @@ enum Said {
     Text(String),
 }
 
-fuzz_target!(|input: Input| {
-    let Input { born, damage, attempts } = input;
-    let effect = born.effect();
-    if let Some((column, damage)) = damage {
-        // The row is one that mu wrote, or it is refused.
-        let Ok(Some(read)) = through_the_store(&effect, Some((column, damage))) else { return };
-        assert!(read.method.is_effect());
-        return;
+fuzz_target!(|input: Input| match input {
+    Input::Row { born, damage: None } => {
+        let effect = born.effect();
+        assert_eq!(through_the_store(&effect, None), Ok(Some(effect)), "a row comes back");
     }
-    assert_eq!(through_the_store(&effect, None), Ok(Some(effect.clone())), "a row comes back");
-    let mut course = Course::new(effect);
-    for attempt in attempts.into_iter().take(MOST_ATTEMPTS) {
-        if course.meets(attempt) {
-            break;
+    Input::Row { born, damage } => {
+        // It is a row that mu could have written, or it is refused.
+        if let Ok(Some(read)) = through_the_store(&born.effect(), damage) {
+            assert!(read.method.is_effect());
+        }
+    }
+    Input::Course { born, attempts } => {
+        let mut course = Course::new(born.effect());
+        for attempt in attempts.into_iter().take(MOST_ATTEMPTS) {
+            if course.meets(attempt) {
+                break;
+            }
         }
     }
 });
@@ -383,7 +398,11 @@ impl Course {
     /// Changes the world as the attempt has it; whether a party lives now.
     fn turn(&mut self, attempt: &Attempt) -> bool {
         self.pass(attempt.passes.ms());
-        let drift = i64::from(attempt.drift) * 1_000;
+        let drift = match attempt.drift {
+            Drift::None => 0,
+            Drift::Small(seconds) => i64::from(seconds) * 1_000,
+            Drift::Large(seconds) => i64::from(seconds) * 1_000,
+        };
         self.off += drift;
         self.most_off = self.most_off.max(self.off.unsigned_abs());
         self.machine.change(|world| world.wall.0 += drift);
@@ -501,8 +520,7 @@ impl Course {
         self.effect.quiet = None;
         self.pass(attempt.delay.ms());
         self.lived = self.truth;
-        let Some(window) = window else { return None };
-        let is_open = window.is_open(&Moment::now(&self.machine));
+        let is_open = window?.is_open(&Moment::now(&self.machine));
         let then = self.effect.window_ms.zip(attempt.declared.dedupe).map(|(then, now)| then.min(now.ms()));
         let fits = then.is_some_and(|length| self.truth + Window::LEFT.as_millis() as u64 <= length);
         if self.clocks_are_sound() {
@@ -511,7 +529,8 @@ impl Course {
         if self.clocks_are_trusted() {
             assert!(!is_open || fits, "A-77: a repeat outside of its window");
         }
-        (!is_open).then(|| (Err(CallError::NotSent(self.effect.method, NotSent::WindowOver)), None))
+        let not_sent = CallError::NotSent(self.effect.method, NotSent::WindowOver);
+        if is_open { None } else { Some((Err(not_sent), None)) }
     }
 
     /// What is to be done, by the table of the rules; the window by the true time, or as open when the clocks say so.

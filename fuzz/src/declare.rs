@@ -244,7 +244,7 @@ fn pointers(pointer: &str, value: &Value, all: &mut Vec<String>) {
 /// Writes a value as JSON, now and then in another spelling: escapes, white space, a name twice, an integer with a fraction.
 pub fn spell(u: &mut Unstructured<'_>, value: &Value, text: &mut String) -> Result<()> {
     if u.ratio(1, 32)? {
-        text.push_str(*u.choose(&[" ", "\t", "\r", "  "])?);
+        text.push_str(u.choose(&[" ", "\t", "\r", "  "])?);
     }
     match value {
         Value::Object(members) => {
