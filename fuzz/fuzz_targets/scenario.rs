@@ -41,10 +41,13 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let Some(text) = text else { return fuzzer_mutate(data, size, max_size) };
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     mutate(&mut lines, &mut draw);
+    // A file that is cut within a line is none.
+    while lines.iter().map(|line| line.len() + 1).sum::<usize>() > max_size + 1 {
+        lines.pop();
+    }
     let text = lines.join("\n");
-    let size = text.len().min(max_size);
-    data[..size].copy_from_slice(&text.as_bytes()[..size]);
-    size
+    data[..text.len()].copy_from_slice(text.as_bytes());
+    text.len()
 });
 
 /// Numbers below a limit, by a sequence that the seed gives.
@@ -147,6 +150,11 @@ fn mutate(lines: &mut Vec<String>, draw: &mut Draw) {
 fn insert(line: &mut String, draw: &mut Draw, kind: impl Fn(char) -> bool) {
     let places: Vec<usize> =
         line.char_indices().filter(|(_, c)| kind(*c)).flat_map(|(at, c)| [at, at + c.len_utf8()]).collect();
-    let at = if places.is_empty() { line.len() } else { places[draw.below(places.len())] };
+    let at = match places[..] {
+        [] => line.len(),
+        // Before the last one, as often as anywhere.
+        [.., last, _] if draw.below(2) == 0 => last,
+        _ => places[draw.below(places.len())],
+    };
     line.insert_str(at, draw.one(PIECES));
 }
