@@ -191,11 +191,11 @@ fn faults(stream: &mut Stream, swarm: &Swarm) -> Vec<Fault> {
             // Of something that was begun before, and cut off.
             (fault.nth, fault.start) = (None, Some(stream.between(3, 6) as u32));
         }
-        fault
+        (fault, entry.topic)
     };
-    let drawn = (0..count).map(|_| one(stream)).collect::<Vec<_>>();
-    let mut drawn: Vec<Fault> =
-        drawn.into_iter().filter(|fault| fault.check().is_ok() && !is_lie(fault)).collect();
+    let drawn = (0..count).map(|_| one(stream)).collect::<Vec<_>>().into_iter();
+    let honest = |(fault, topic): &(Fault, Topic)| fault.check().is_ok() && !is_lie(fault, *topic);
+    let mut drawn: Vec<Fault> = drawn.filter(honest).map(|(fault, _)| fault).collect();
     if stream.chance(1, 10) {
         // It stays when its mu is gone.
         drawn.push(Fault::new(NAME, Act::IgnoreStop));
@@ -204,7 +204,13 @@ fn faults(stream: &mut Stream, swarm: &Swarm) -> Vec<Fault> {
 }
 
 /// What a plugin may not say, so that nobody could be right about it.
-fn is_lie(fault: &Fault) -> bool {
+fn is_lie(fault: &Fault, topic: Topic) -> bool {
+    // An answer to an effect that has not been tried: `null` says that a host is released.
+    let speaks = matches!(topic, Topic::Bytes | Topic::Delivery | Topic::Error | Topic::Answer);
+    let is_effect = matches!(fault.on.as_deref(), Some("host.acquire" | "host.release"));
+    if speaks && is_effect && fault.moment() == When::BeforeReply {
+        return true;
+    }
     let done = fault.moment() == When::AfterEffect;
     match fault.act {
         Act::LookupNone

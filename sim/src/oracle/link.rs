@@ -35,7 +35,9 @@ pub(super) fn check(history: &History, ran: &[Ran], found: &mut Vec<Violation>) 
             if let Some(own) = own {
                 default_timeout(&call, own, &mut say);
             }
-            let stopping = call.was_cut() && link["remoteOnTimeout"] == "stopping";
+            // Behind what may have broken the plugin no answer is certain to have been one.
+            let is_heard = call.answer.is_some_and(|(place, ..)| wire.answered(call.id, place + 1, true));
+            let stopping = is_heard && call.was_cut() && link["remoteOnTimeout"] == "stopping";
             if stopping {
                 hand_out(history, wire, &call, &mut say);
             }

@@ -74,8 +74,9 @@ fn stderr(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
         let first = lines.next().unwrap_or_default();
         let second = lines.next().unwrap_or_default();
         // What a leaky plugin says it may also have declared, which is stored.
-        let declared = observed.leak == Leak::Stored && contains(first, observed.canary.as_bytes());
-        if first.len() >= SHORT && !declared {
+        let declared =
+            |text: &[u8]| observed.leak == Leak::Stored && contains(text, observed.canary.as_bytes());
+        if first.len() >= SHORT && !declared(first) {
             for (path, _) in files(observed).filter(|(_, bytes)| contains(bytes, first)) {
                 say("TRN-08", format!("the stderr of {} is in {path}", wire.name));
             }
@@ -83,7 +84,7 @@ fn stderr(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
         // Longer by one character than what may be shown; counted in bytes, it is at least that long.
         let too_much = first.get(..SHOWN + 1).filter(|too_much| too_much.is_ascii());
         let unseen = Some(second).filter(|second| second.len() >= SHORT && !contains(first, second));
-        for text in too_much.into_iter().chain(unseen) {
+        for text in too_much.into_iter().chain(unseen).filter(|text| !declared(text)) {
             for (place, _) in outputs(observed).filter(|(_, bytes)| contains(bytes, text)) {
                 say(
                     "TRN-09",

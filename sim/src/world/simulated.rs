@@ -83,7 +83,10 @@ pub struct Simulated {
     files: BTreeMap<String, PluginFile>,
     ran: Vec<Invocation>,
     canary: String,
+    /// Another process that holds the database throughout a step.
     lock: Option<Database>,
+    /// One that holds it for a time, and which that is.
+    held: Rc<RefCell<Option<(u64, Database)>>>,
     instead: Option<Instead>,
     network: Rc<Network>,
     director: Director,
@@ -169,6 +172,7 @@ impl Simulated {
             ran: Vec::new(),
             canary: format!("canary-{:016x}", options.seed ^ 0x5eed_ca7a_a12b_0007),
             lock: None,
+            held: Rc::default(),
             instead: None,
             network,
             director: Director::default(),
@@ -343,6 +347,7 @@ impl Simulated {
     fn later(&self, at: Duration, what: Meanwhile, done: impl FnOnce() + 'static) {
         let network = Rc::clone(&self.network);
         let outsider = matches!(what, Meanwhile::Lock(_)).then(|| self.outsider());
+        let slot = Rc::clone(&self.held);
         self.machine.at(at, move |machine| match what {
             Meanwhile::StepWall(by_ms) => {
                 done();
@@ -361,12 +366,15 @@ impl Simulated {
                     && let Ok(held) = machine.disk().open_db(outsider, USER, Path::new(DB))
                     && held.execute_batch("BEGIN IMMEDIATE").is_ok()
                 {
+                    slot.replace(Some((outsider.0, held)));
                     done();
                     reached!("world: another process holds the database");
                     machine.fault("another process holds the database");
                     machine.at(at + span, move |machine| {
-                        machine.fault("the database is free again");
-                        drop(held);
+                        if slot.borrow().as_ref().is_some_and(|(owner, _)| *owner == outsider.0) {
+                            machine.fault("the database is free again");
+                            slot.take();
+                        }
                     });
                 }
             }
@@ -483,6 +491,10 @@ impl World for Simulated {
     fn set_db(&mut self, db: Db) -> Result<(), Cannot> {
         self.journal.look(&self.machine);
         self.journal.change(&self.machine);
+        // Whoever held it until now is gone.
+        if self.held.take().is_some() {
+            self.machine.fault("the database is free again");
+        }
         let (disk, file) = (self.machine.disk(), Path::new(DB));
         disk.create_dir_all(Path::new(STATE), USER, 0o700).map_err(io)?;
         match db {
@@ -591,6 +603,7 @@ impl World for Simulated {
 
     fn reboot(&mut self) -> Result<(), Cannot> {
         self.lock = None;
+        self.held.take();
         self.machine.power_cycle();
         Ok(())
     }

@@ -180,19 +180,15 @@ fn landed_ms(scenario: &Scenario) -> u64 {
     tables.map(of).fold(0, u64::saturating_add).min(LONGEST_MS)
 }
 
-/// Milliseconds by which the wall clock is behind the latest time that it can have shown: a clock behind what was written
-/// down tells nothing, and effects stay open for as long.
+/// Milliseconds by which the wall clock may be behind the latest time that it has shown: a clock behind what was written
+/// down tells nothing, and effects stay open for as long. What happens while a run lasts may come after the
+/// changes of later steps, so all steps back count.
 pub(super) fn behind_ms(steps: &[Step]) -> i64 {
     let changes = steps.iter().flat_map(|step| {
         let meanwhile = step.world.iter().filter_map(|change| change.wall_step_ms);
         step.wall_step_ms.into_iter().chain(meanwhile)
     });
-    let (mut now, mut latest) = (0_i64, 0_i64);
-    for change in changes {
-        now = now.saturating_add(change);
-        latest = latest.max(now);
-    }
-    latest.saturating_sub(now)
+    changes.filter(|change| *change < 0).fold(0, i64::saturating_sub)
 }
 
 /// Milliseconds after which no acquire is in flight any more, by what providers declare.

@@ -131,6 +131,19 @@ fn a_run_that_is_still_stopping_keeps_its_channel() {
     next_after(4_999).breaks("SEAM-04");
 }
 
+/// LINK-18: what broke the plugin came before the answer, which is none then.
+#[test]
+fn a_run_that_was_answered_behind_a_broken_line_is_over() {
+    let tale = |before: &str| {
+        let tale = Tale::calls(STOPPING.0, STOPPING.1).passes(20_000);
+        let tale =
+            tale.answers(&format!("{before}{}", run(2, "null"))).mu_prints("out\n", "mu: no exit code\n");
+        tale.done(1).rules()
+    };
+    assert!(tale("").contains(&"LINK-18"));
+    assert!(!tale("Content-Length: 91\n").contains(&"LINK-18"));
+}
+
 /// LINK-18
 #[test]
 fn a_run_that_is_still_stopping_is_not_handed_out() {

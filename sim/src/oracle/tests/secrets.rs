@@ -63,6 +63,12 @@ fn what_a_leaky_plugin_says_twice_may_be_stored_by_what_it_declared() {
     assert!(leaky.rules().contains(&"TRN-08"));
     leaky.leak = Leak::Stored;
     leaky.passes_all();
+    let mut later =
+        stderr("a line of some length\nand then canary-7\n").mu_prints("it declares and then canary-7\n", "");
+    later.leak = Leak::Shown;
+    assert!(later.rules().contains(&"TRN-09"));
+    later.leak = Leak::Stored;
+    later.passes_all();
 }
 
 /// TRN-09
