@@ -129,7 +129,9 @@ pub(crate) fn events(item: &Item) -> Result<u8, Failure> {
 fn text(scenario: &Scenario, outcome: &Outcome, timeline: &Timeline) -> String {
     let mut text = String::new();
     if let Item::Seed(seed) = outcome.item {
-        text += &format!("# swarm: {:?}\n", explore::swarm(seed));
+        for options in explore::options(seed) {
+            text += &format!("# {options}\n");
+        }
     }
     text += &commented(scenario);
     text += "\n";

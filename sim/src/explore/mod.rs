@@ -36,6 +36,13 @@ pub fn swarm(seed: u64) -> Swarm {
     Swarm::draw(&mut stream(seed, "swarm"))
 }
 
+/// All options that were drawn for a seed, one sort a line: those of the run, those of its provider of hosts if there is one.
+pub fn options(seed: u64) -> Vec<String> {
+    let swarm = swarm(seed);
+    let provided = provided::draw(seed, &swarm).map(|provided| format!("provider: {:?}", provided.options));
+    std::iter::once(format!("swarm: {swarm:?}")).chain(provided).collect()
+}
+
 /// The scenario of a seed.
 pub fn draw(seed: u64) -> Scenario {
     let swarm = swarm(seed);
@@ -79,7 +86,10 @@ pub fn draw(seed: u64) -> Scenario {
 const FRESH: u64 = 16;
 
 fn stream(seed: u64, name: &str) -> Stream {
-    Stream::new(seed, &format!("explore/{name}"))
+    let stream = Stream::new(seed, &format!("explore/{name}"));
+    #[cfg(test)]
+    let stream = tests::drawn_from(stream, name);
+    stream
 }
 
 /// One of the items, of which there is at least one.

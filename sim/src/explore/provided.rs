@@ -45,6 +45,7 @@ const SPANS_MS: [u64; 6] = [0, 1, 700, 4_000, 9_000, 30_000];
 
 /// What is put around a scenario.
 pub(super) struct Provided {
+    pub(super) options: Options,
     pub(super) table: PluginTable,
     pub(super) backend: BackendTable,
     pub(super) faults: Vec<Fault>,
@@ -83,11 +84,12 @@ pub(super) fn draw(seed: u64, swarm: &Swarm) -> Option<Provided> {
     let mut operator = Operator::new(own, &HOSTS, has_last_word);
     before.extend(steps(own, &options, &mut operator, acquire));
     let after = if own.chance(1, 2) { steps(own, &options, &mut operator, acquire) } else { Vec::new() };
-    Some(Provided { table, backend, faults, before, after })
+    Some(Provided { options, table, backend, faults, before, after })
 }
 
 /// What may happen at all.
-struct Options {
+#[derive(Debug)]
+pub(super) struct Options {
     /// mu counts who uses a host.
     counted: bool,
     /// The plugin may become that of another backend.

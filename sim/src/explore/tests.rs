@@ -1,7 +1,57 @@
 //! What is drawn is a scenario like any other, and means the same for ever.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::scenario::is_rule;
+
+thread_local! {
+    /// The stream from which something was drawn before.
+    static DRAWN_FROM: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// The stream, from which a number was drawn already if it is the one.
+pub(super) fn drawn_from(mut stream: Stream, name: &str) -> Stream {
+    if name == DRAWN_FROM.get() {
+        stream.below(1 << 40);
+    }
+    stream
+}
+
+/// A draw more in one place leaves all that is drawn elsewhere as it was.
+#[test]
+fn a_draw_more_in_one_place_leaves_the_others_as_they_were() {
+    let without = |scenario: &Scenario, part: &str| {
+        // Whether real processes could do it too follows from the steps.
+        let mut scenario = Scenario { real: true, why_not_real: None, ..scenario.clone() };
+        match part {
+            "faults" => scenario.faults.retain(|fault| fault.plugin == "vault"),
+            "provided/faults" => scenario.faults.retain(|fault| fault.plugin != "vault"),
+            // The ending makes good what the steps before it did.
+            "steps" | "provided/steps" => scenario.steps.clear(),
+            // Nobody is in its ending but the plugins that it draws anew.
+            "ending" => scenario.steps.truncate(ending_at(&scenario)),
+            other => unreachable!("{other}"),
+        }
+        scenario
+    };
+    for part in ["faults", "provided/faults", "steps", "provided/steps", "ending"] {
+        let mut changed = 0;
+        for seed in 0..200 {
+            let before = draw(seed);
+            DRAWN_FROM.set(part);
+            let after = draw(seed);
+            DRAWN_FROM.set("");
+            changed += u32::from(before != after);
+            assert_eq!(without(&before, part), without(&after, part), "{part}, seed {seed}");
+        }
+        assert!(changed > 20, "{part}: {changed}");
+    }
+}
+
+fn ending_at(scenario: &Scenario) -> usize {
+    scenario.steps.iter().position(|step| step.calm).expect("every seed has an ending")
+}
 
 /// One half of all seeds has a provider of hosts; whatever can be drawn for it is drawn.
 #[test]
