@@ -147,13 +147,14 @@ fn backend(stream: &mut Stream, acquire: &str) -> BackendTable {
     table
 }
 
-/// How late an acquire lands: within the time that is declared for it where nothing else bars it.
+/// The time within which an acquire must have landed, where nothing else bars it.
+fn promised_ms(acquire: &str) -> Option<u64> {
+    in_flight_ms(acquire).filter(|_| !acquire.contains("fenceKey = true"))
+}
+
+/// How late an acquire lands: within the time that is declared for it.
 fn landing(stream: &mut Stream, acquire: &str) -> u64 {
-    let most = match in_flight_ms(acquire) {
-        Some(ms) if !acquire.contains("fenceKey = true") => ms / 4,
-        _ => 60_000,
-    };
-    magnitude(stream, most)
+    magnitude(stream, promised_ms(acquire).map_or(60_000, |ms| ms / 4))
 }
 
 /// Up to two faults of its calls; none that says what is not so.
@@ -297,10 +298,15 @@ fn verb(stream: &mut Stream, options: &Options, acquire: &str, host: &str, verb:
 fn around(stream: &mut Stream, options: &Options, acquire: &str, host: &str, step: &mut Step) {
     if options.network && stream.chance(1, 3) {
         let deeds =
-            [NetDeed::Partition, NetDeed::ToBackend, NetDeed::ToPlugin, NetDeed::Reset, NetDeed::Delay];
-        let (deed, at_ms) = (one_of(stream, &deeds), one_of(stream, &[0, 1, 2, 3, 700]));
+            [NetDeed::Reset, NetDeed::Delay, NetDeed::Partition, NetDeed::ToBackend, NetDeed::ToPlugin];
+        // What a network holds back it may deliver when it is whole again, later than was promised.
+        let (deeds, delays) = match promised_ms(acquire) {
+            Some(_) => (&deeds[..2], &[40, 900][..]),
+            None => (&deeds[..], &[40, 900, 9_000][..]),
+        };
+        let (deed, at_ms) = (one_of(stream, deeds), one_of(stream, &[0, 1, 2, 3, 700]));
         let heal = NetAt { deed: NetDeed::Heal, at_ms: at_ms + magnitude(stream, 60_000), ms: None };
-        let ms = (deed == NetDeed::Delay).then(|| one_of(stream, &[40, 900, 9_000]));
+        let ms = (deed == NetDeed::Delay).then(|| one_of(stream, delays));
         step.net = vec![NetAt { deed, at_ms, ms }, heal];
     }
     if stream.chance(1, 6) {
