@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
+use mu_benches::clock::{rounds, thread_time};
 use mu_protocol::envelope::{self, Body, Incoming};
 use mu_protocol::line::LineSplitter;
 use mu_protocol::messages::checks::Steps;
@@ -25,7 +26,6 @@ use mu_protocol::messages::link::Run;
 use mu_protocol::messages::lookup::Lookup;
 use mu_protocol::messages::method::{AnyResult, Method, parse_result};
 use mu_protocol::messages::{channel, host, job};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -246,36 +246,24 @@ fn line_feeds(input: &Input) -> usize {
     memchr::memchr_iter(b'\n', black_box(&input.stream)).count()
 }
 
-fn cpu_time() -> Duration {
-    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("time goes on")
-}
-
 /// Nanoseconds for one reading, over as many as fit into a turn.
 fn turn(read: Read, input: &Input, times: u32) -> f64 {
-    let start = cpu_time();
+    let start = thread_time();
     for _ in 0..times {
         black_box(read(black_box(input)));
     }
-    (cpu_time() - start).as_nanos() as f64 / f64::from(times)
+    (thread_time() - start).as_nanos() as f64 / f64::from(times)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-fn measure(input: &Input) -> [f64; READERS.len()] {
+fn measure(input: &Input) -> Vec<f64> {
     let times = READERS.map(|(_, read)| {
         let one = turn(read, input, 1).min(turn(read, input, 1)).max(1.0);
         (TURN.as_nanos() as f64 / one).clamp(1.0, 1e6) as u32
     });
-    let mut rounds = [const { Vec::new() }; READERS.len()];
-    for _ in 0..ROUNDS {
-        for (reader, (_, read)) in READERS.iter().enumerate() {
-            rounds[reader].push(turn(*read, input, times[reader]));
-        }
-    }
-    rounds.map(median)
+    rounds(ROUNDS, READERS.len(), |reader| [turn(READERS[reader].1, input, times[reader])])
+        .into_iter()
+        .map(|[time]| time)
+        .collect()
 }
 
 fn inputs() -> impl Iterator<Item = Input> {
