@@ -13,7 +13,7 @@ use std::time::Duration;
 use nix::unistd::getpgid;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process_group};
 
 use crate::clock::{RealSleep, mono};
 use crate::identity::started_or_ended;
@@ -91,6 +91,10 @@ pub(crate) fn is_alive(founder: mu_core::os::Pid, started: u64) -> io::Result<bo
     let Some(group) = Some(founder.0).filter(|number| *number > 0).and_then(Pid::from_raw) else {
         return Ok(false);
     };
+    // Most groups have long lost their last member, its zombie included. The kernel tells that in one call.
+    if test_kill_process_group(group) == Err(Errno::SRCH) {
+        return Ok(false);
+    }
     // Twice, for a member that forks and ends during the look.
     for _ in 0..2 {
         if living_member(group)?.is_some() {

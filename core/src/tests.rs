@@ -12,6 +12,7 @@ use crate::store::{Missing, Tx, plugins};
 use crate::testing::{FakeOs, Ran, file, open, plugin};
 
 mod effects;
+mod growth;
 mod hosts;
 
 fn machine(names: &[&str]) -> FakeOs {

@@ -207,6 +207,15 @@ pub fn again(tx: Tx<'_>, asked: &Host) -> Result<Option<Host>, StoreError> {
     Ok(find(tx, &asked.name)?.filter(|now| now.key == asked.key))
 }
 
+/// Whether a host has this name, be it a profile, and be its row one that mu can read or not.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn is_known(tx: Tx<'_>, name: &HostName) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM host_profiles WHERE name = ?1 UNION ALL SELECT 1 FROM hosts WHERE name = ?1";
+    Ok(tx.first(sql, [name.as_str()], |_| Ok(()))?.is_some())
+}
+
 /// The names of all hosts, those of profiles among them, in order.
 ///
 /// # Errors

@@ -114,9 +114,17 @@ pub fn names(tx: Tx<'_>) -> Result<Vec<String>, StoreError> {
 /// # Errors
 /// [`StoreError::BadRow`] for a row that mu did not write, else what SQLite reports.
 pub fn find(tx: Tx<'_>, name: &str) -> Result<Option<Plugin>, StoreError> {
+    look(tx, name)?.transpose()
+}
+
+/// One plugin as [`all`] has it: of a row that mu did not write it is known that it is there.
+///
+/// # Errors
+/// What SQLite reports.
+pub fn look(tx: Tx<'_>, name: &str) -> Result<Option<Result<Plugin, StoreError>>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM plugins WHERE name = ?1");
     let row = tx.first(&sql, [name], raw)?;
-    row.map(|row| typed(tx, row)).transpose()
+    Ok(row.map(|row| typed(tx, row)))
 }
 
 /// The plugin other than `name` that holds a channel name (REG-14).

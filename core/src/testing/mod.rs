@@ -13,6 +13,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -118,6 +120,7 @@ type Programs = Box<dyn FnMut(&FakeOs) -> io::Result<Script>>;
 
 struct Machine {
     directory: tempfile::TempDir,
+    steps: Arc<AtomicU64>,
     files: RefCell<BTreeMap<PathBuf, Result<FileFacts, io::ErrorKind>>>,
     looked_at: RefCell<Vec<String>>,
     clock: Cell<Mono>,
@@ -162,6 +165,7 @@ impl FakeOs {
         };
         let machine = Machine {
             directory,
+            steps: Arc::default(),
             files: RefCell::default(),
             looked_at: RefCell::default(),
             clock: Cell::new(Mono(Duration::ZERO)),
@@ -303,6 +307,11 @@ impl FakeOs {
         self.create_dir_all(path.parent().unwrap()).unwrap();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         Connection::open_with_flags(path, flags).expect("the database opens")
+    }
+
+    /// How many steps SQLite has taken so far for verbs; the same statement on the same rows takes as many each time.
+    pub(crate) fn steps(&self) -> u64 {
+        self.machine.steps.load(Ordering::Relaxed)
     }
 
     /// Drives a future; the clock jumps whenever nothing else can happen.
@@ -447,8 +456,14 @@ impl Os for FakeOs {
     }
 
     fn open_db(&self, path: &Path) -> rusqlite::Result<Box<Connection>> {
-        let db = Connection::open_with_flags(path, self.machine.open_flags.get())?;
+        let mut db = Connection::open_with_flags(path, self.machine.open_flags.get())?;
         db.busy_timeout(Duration::ZERO)?;
+        let steps = Arc::clone(&self.machine.steps);
+        let count = move || {
+            steps.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        db.progress_handler(1, Some(count))?;
         Ok(Box::new(db))
     }
 

@@ -1,5 +1,7 @@
 //! `mu effect list`: the effects without a definite answer, oldest first. Starts no plugin, and creates no database.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::cli::failure::Failure;
@@ -7,7 +9,10 @@ use crate::cli::output::{Data, Output, Row};
 use crate::invocation::Invocation;
 use crate::journal::outlook;
 use crate::os::Os;
-use crate::store::{Missing, Store, effects, plugins};
+use crate::store::effects::{self, Effect};
+use crate::store::plugins::{self, Plugin};
+use crate::store::{Missing, Named, Store, StoreError, Tx};
+use crate::verbs::name::PluginName;
 
 /// Lists them all; with `full`, uncut.
 ///
@@ -16,7 +21,7 @@ use crate::store::{Missing, Store, effects, plugins};
 pub async fn run<O: Os>(invocation: &Invocation<O>, full: bool) -> Result<Output, Failure> {
     let os = invocation.os();
     let store = Store::open(invocation, Missing::Empty).await?;
-    let (effects, plugins) = store.read(|tx| Ok((effects::all(tx)?, plugins::all(tx)?))).await?;
+    let (effects, plugins) = store.read(read).await?;
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for (key, effect) in effects {
         let effect = match effect {
@@ -27,8 +32,7 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, full: bool) -> Result<Output
                 continue;
             }
         };
-        let plugin = plugins.iter().find(|(name, _)| name == effect.plugin.as_str());
-        let plugin = plugin.and_then(|(_, plugin)| plugin.as_ref().ok());
+        let plugin = plugins.get(&effect.plugin).and_then(Option::as_ref);
         let outlook = outlook::of(os, &effect, plugin);
         rows.push(Row::new([
             ("key", json!(effect.key)),
@@ -43,4 +47,19 @@ pub async fn run<O: Os>(invocation: &Invocation<O>, full: bool) -> Result<Output
     }
     let data = Data::List { table: "effects", rows, more: 0, cut: false };
     Ok(Output { notes, uncut: (!full).then(|| "mu effect list --full".into()), ..Output::new(data) })
+}
+
+/// The plugins that effects name; without a value, those whose row mu cannot read.
+type Plugins = BTreeMap<PluginName, Option<Plugin>>;
+
+fn read(tx: Tx<'_>) -> Result<(Named<Effect>, Plugins), StoreError> {
+    let effects = effects::all(tx)?;
+    let mut plugins = Plugins::new();
+    for effect in effects.iter().filter_map(|(_, effect)| effect.as_ref().ok()) {
+        if !plugins.contains_key(&effect.plugin) {
+            let plugin = plugins::look(tx, effect.plugin.as_str())?.and_then(Result::ok);
+            plugins.insert(effect.plugin.clone(), plugin);
+        }
+    }
+    Ok((effects, plugins))
 }

@@ -27,9 +27,10 @@ pub async fn run<O: Os>(
     full: bool,
 ) -> Result<Output, Failure> {
     let store = Store::open(invocation, Missing::Empty).await?;
-    let known = store.read(hosts::names).await?;
-    if let Some(name) = names.iter().find(|name| !known.iter().any(|known| known == name.as_str())) {
-        return Err(name.unknown(&known));
+    for name in names {
+        if !store.read(|tx| hosts::is_known(tx, name)).await? {
+            return Err(name.unknown(&store.read(hosts::names).await?));
+        }
     }
     // One after the other: an effect that is open on a host is resolved first, which may stop a plugin that others use.
     let mut links = Vec::new();

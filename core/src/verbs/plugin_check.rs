@@ -1,6 +1,8 @@
 //! `mu plugin check [name…]`: starts registered plugins side by side, holds each to the declaration that `add` recorded
 //! (LOAD-19, REG-08), and stops them. It changes nothing. A row that mu cannot read is the failure of that plugin alone.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -9,7 +11,7 @@ use crate::cli::output::{Data, Output, Row};
 use crate::invocation::{Invocation, Start, Stopped};
 use crate::os::Os;
 use crate::store::plugins::{self, Plugin};
-use crate::store::{Missing, Store, StoreError};
+use crate::store::{Missing, Named, Store, StoreError};
 use crate::verbs::name::PluginName;
 
 /// Checks the named plugins, or all. A list of rows `{name, ok, error, message}` when all pass.
@@ -23,14 +25,8 @@ pub async fn run<O: Os>(
     full: bool,
 ) -> Result<Output, Failure> {
     let store = Store::open(invocation, Missing::Empty).await?;
-    let mut plugins = store.read(plugins::all).await?;
-    for name in names {
-        if !plugins.iter().any(|(known, _)| known == name.as_str()) {
-            let known: Vec<String> = plugins.into_iter().map(|(known, _)| known).collect();
-            return Err(name.unknown(&known));
-        }
-    }
-    plugins.retain(|(known, _)| names.is_empty() || names.iter().any(|name| name.as_str() == known));
+    let plugins =
+        if names.is_empty() { store.read(plugins::all).await? } else { named(&store, names).await? };
     drop(store);
 
     let checked = join_all(plugins.iter().map(|(_, plugin)| check(invocation, plugin))).await;
@@ -39,6 +35,18 @@ pub async fn run<O: Os>(
         Some(failure) => Err(failure),
         None => Ok(passed(&results, names, full)),
     }
+}
+
+/// Those of these names, each once and in the order of their names.
+async fn named<O: Os>(store: &Store<O>, names: &[PluginName]) -> Result<Named<Plugin>, Failure> {
+    let mut plugins = BTreeMap::new();
+    for name in names {
+        let Some(plugin) = store.read(|tx| plugins::look(tx, name.as_str())).await? else {
+            return Err(name.unknown(&store.read(plugins::names).await?));
+        };
+        plugins.insert(name.to_string(), plugin);
+    }
+    Ok(plugins.into_iter().collect())
 }
 
 async fn check<O: Os>(
