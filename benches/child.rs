@@ -48,7 +48,10 @@ fn frames() {
         let size = header.trim_end().strip_prefix("Content-Length: ").and_then(|size| size.parse().ok());
         let mut frame = vec![0; size.expect("a frame begins with its size")];
         let mut end = String::new();
-        requests.read_line(&mut end).and_then(|_| io::Read::read_exact(&mut requests, &mut frame)).expect("a frame");
+        requests
+            .read_line(&mut end)
+            .and_then(|_| io::Read::read_exact(&mut requests, &mut frame))
+            .expect("a frame");
         out.clear();
         if answer(&frame, &mut out) {
             let framed = [format!("Content-Length: {}\r\n\r\n", out.len()).as_bytes(), &out].concat();
@@ -69,6 +72,12 @@ fn write(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// What it was installed as (REG-03).
+fn name() -> String {
+    let path = env::args().next().expect("a program has a path");
+    path.rsplit_once("mu-plugin-").expect("it is installed as a plugin").1.to_owned()
+}
+
 /// Answers a request; a notification has no answer.
 fn answer(message: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(rest) = message.strip_prefix(br#"{"jsonrpc":"2.0","id":"#) else { return false };
@@ -79,8 +88,9 @@ fn answer(message: &[u8], out: &mut Vec<u8>) -> bool {
     let declared;
     let result = match &rest[at..at + end] {
         b"initialize" => {
-            let plugin = PluginTable { seams: vec![Seam::Link, Seam::Job, Seam::Host], ..PluginTable::default() };
-            declared = plugin.declaration(NAME, SCHEMA_DIGEST).expect("a sound one").to_string();
+            let plugin =
+                PluginTable { seams: vec![Seam::Link, Seam::Job, Seam::Host], ..PluginTable::default() };
+            declared = plugin.declaration(&name(), SCHEMA_DIGEST).expect("a sound one").to_string();
             &declared
         }
         b"link.checkSteps" => "[]",
@@ -90,7 +100,9 @@ fn answer(message: &[u8], out: &mut Vec<u8>) -> bool {
         b"host.release" => "null",
         _ => RUN,
     };
-    for part in [&br#"{"jsonrpc":"2.0","id":"#[..], &rest[..digits], br#","result":"#, result.as_bytes(), b"}"] {
+    for part in
+        [&br#"{"jsonrpc":"2.0","id":"#[..], &rest[..digits], br#","result":"#, result.as_bytes(), b"}"]
+    {
         out.extend_from_slice(part);
     }
     true

@@ -69,7 +69,8 @@ impl Rows {
 
     /// An open release with one send for each of these hosts. All who had to do with it are gone, and were of this boot.
     fn add_effects(&self, hosts: &str) {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("the kernel has an id for it");
+        let boot =
+            fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("the kernel has an id for it");
         let digest: String = Sha256::digest(PARAMS).iter().map(|byte| format!("{byte:02x}")).collect();
         let sql = format!(
             "INSERT INTO effects (key, method, plugin, instance, host, params, params_sha256, writer_pid, writer_started,

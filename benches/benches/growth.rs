@@ -26,12 +26,14 @@ const SIZES: [u32; 4] = [0, 100, 1_000, 10_000];
 const ROUNDS: usize = 11;
 
 /// What happens in a round, in this order.
-const VERBS: [Verb; 20] = [
+const VERBS: [Verb; 23] = [
     Verb::one("plugin show box"),
     Verb::one("plugin add spare -- {plugins}/mu-plugin-spare --answer-lines"),
     Verb::one("plugin rm spare"),
     Verb { exit: 3, ..Verb::one("plugin show boks") },
+    Verb::one("plugin check box"),
     Verb::all("plugin list"),
+    Verb::all("plugin list --full"),
     Verb::one("host add far --plugin box --fetch true"),
     Verb::one("host show far"),
     Verb::one("host exec far -- true"),
@@ -47,6 +49,7 @@ const VERBS: [Verb; 20] = [
     Verb::one("host release made"),
     Verb::all("host list"),
     Verb::all("effect list"),
+    Verb::all("effect list --full"),
 ];
 
 struct Verb {
@@ -79,7 +82,8 @@ impl Verb {
         }
         let plugin = stage.plugin();
         let plugins = plugin.parent().and_then(Path::to_str).expect("a path in UTF-8");
-        let words: Vec<String> = self.words.split(' ').map(|word| word.replace("{plugins}", plugins)).collect();
+        let words: Vec<String> =
+            self.words.split(' ').map(|word| word.replace("{plugins}", plugins)).collect();
         let mut command = stage.command(mu, &words.iter().map(String::as_str).collect::<Vec<_>>());
         let start = Instant::now();
         let status = command.status().expect("mu runs");

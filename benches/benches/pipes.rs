@@ -181,10 +181,7 @@ fn pipes(to: OwnedFd, from: OwnedFd) -> (pipe::Sender, pipe::Receiver) {
         let flags = fcntl_getfl(fd).expect("flags");
         fcntl_setfl(fd, flags | OFlags::NONBLOCK).expect("it does not block any more");
     }
-    (
-        pipe::Sender::from_owned_fd(to).expect("a pipe"),
-        pipe::Receiver::from_owned_fd(from).expect("a pipe"),
-    )
+    (pipe::Sender::from_owned_fd(to).expect("a pipe"), pipe::Receiver::from_owned_fd(from).expect("a pipe"))
 }
 
 fn bare_tokio(plugin: &Plugin, flight: usize) -> [f64; 2] {
@@ -247,7 +244,9 @@ fn rmcp(plugin: &Plugin, flight: usize) -> [f64; 2] {
         let ask = async || {
             let request = CustomRequest::new(METHOD, Some(params.clone()));
             let result = service.send_request(ClientRequest::CustomRequest(request)).await;
-            let ServerResult::CustomResult(result) = result.expect("an answer") else { panic!("another type") };
+            let ServerResult::CustomResult(result) = result.expect("an answer") else {
+                panic!("another type")
+            };
             result.result_as::<Run>().expect("a run");
         };
         let watch = Stopwatch::start();
