@@ -3,11 +3,23 @@
 
 use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Time that the calling thread has spent on a processor.
 pub fn thread_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().expect("time goes on")
+}
+
+/// Time that children who have ended, and theirs, have spent on a processor.
+///
+/// # Panics
+/// When the kernel does not count.
+pub fn children_time() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the kernel counts");
+    let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time()))
 }
 
 /// The middle one.

@@ -12,23 +12,15 @@
 )]
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use mu_benches::clock::rounds;
+use mu_benches::clock::{children_time, rounds};
 use mu_benches::rows::Rows;
 use mu_benches::stage::Stage;
 use mu_benches::{child, executables};
-use nix::sys::resource::{UsageWho, getrusage};
 
 const ROUNDS: usize = 201;
 const SELECT: &str = "SELECT name, version, instance, seams, channel, argv FROM plugins ORDER BY name";
-
-/// Time that children who have ended have spent on a processor.
-fn children_time() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("the kernel counts");
-    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
-    Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time()))
-}
 
 /// Milliseconds for one run: by the wall clock, and on a processor.
 fn run(mut command: Command) -> [f64; 2] {
