@@ -148,8 +148,10 @@ fn the_file_of_a_seed_is_the_same_run() {
         let (exit, file, _) = run(&["replay", seed, "--toml"]);
         assert_eq!(exit, 0);
         let (_dir, path) = folder(&[("drawn.toml", &file)]);
-        let (exit, written) = json(&["replay", &format!("{path}/drawn.toml"), "--json"]);
-        assert_eq!(exit, 0, "{written}");
+        let (_, written) = json(&["replay", &format!("{path}/drawn.toml"), "--json"]);
+        // What comes too late for its run is a finding about a file alone.
+        let found = written["findings"].as_array().unwrap();
+        assert!(found.iter().all(|one| one["by"] == "inert"), "{found:?}");
         assert_eq!((&drawn["chain"], &drawn["events"]), (&written["chain"], &written["events"]), "{file}");
     }
 }

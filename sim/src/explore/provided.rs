@@ -191,8 +191,7 @@ fn faults(stream: &mut Stream, swarm: &Swarm) -> Vec<Fault> {
         fault.nth = stream.chance(1, 6).then_some(2);
         fault.start = stream.chance(1, 2).then(|| stream.between(2, 5) as u32);
         if entry.topic == Topic::Error && stream.chance(1, 2) {
-            // Of something that was begun before, and cut off.
-            (fault.nth, fault.start) = (None, Some(stream.between(3, 6) as u32));
+            (fault.nth, fault.start) = (None, stream.chance(1, 2).then_some(2));
         }
         (fault, entry.topic)
     };
@@ -223,7 +222,12 @@ fn is_lie(fault: &Fault, topic: Topic) -> bool {
         | Act::PaddedString(_)
         | Act::NulEscaped
         | Act::SplitChar => true,
-        Act::ErrorRetryable | Act::ErrorPermanent | Act::ErrorHuman => done,
+        Act::ErrorRetryable | Act::ErrorPermanent | Act::ErrorHuman => {
+            // Of a repeat it says that what was sent before never happens, and that may be on its way. The first to be
+            // asked repeats nothing, nor does one that never asks.
+            let repeats = fault.nth.is_some() || fault.start.is_some_and(|start| start != 2);
+            done || is_effect && repeats
+        }
         _ => false,
     }
 }
