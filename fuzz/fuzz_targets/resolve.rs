@@ -817,7 +817,7 @@ impl Said {
         let none = || (Err(unanswered(method)), None);
         let Ok(Incoming::Reply { body, .. }) = envelope::parse(line.as_bytes()) else { return none() };
         let answer = match body {
-            Body::Result(result) => parse_result(method, result.get()).map_err(|_| unanswered(method)),
+            Body::Result(result) => parse_result(method, result).map_err(|_| unanswered(method)),
             Body::Error(error) => Err(match from_json(error.get()) {
                 Ok(error) => CallError::Refused(method, error),
                 Err(_) => unanswered(method),

@@ -68,6 +68,7 @@ fn nothing<T>() -> io::Result<T> {
 impl Os for Machine {
     type Child = NoChild;
     type Sleep = Ready<()>;
+    type Db = Box<rusqlite::Connection>;
 
     fn now(&self) -> Mono {
         Mono(self.world.borrow().boot.since)
@@ -119,8 +120,8 @@ impl Os for Machine {
         nothing()
     }
 
-    fn open_db(&self, _: &Path) -> rusqlite::Result<rusqlite::Connection> {
-        rusqlite::Connection::open_in_memory()
+    fn open_db(&self, _: &Path) -> rusqlite::Result<Self::Db> {
+        rusqlite::Connection::open_in_memory().map(Box::new)
     }
 
     fn random(&self, buf: &mut [u8]) {
