@@ -213,10 +213,6 @@ fn is_lie(fault: &Fault, topic: Topic) -> bool {
     if speaks && is_effect && fault.moment() == When::BeforeReply {
         return true;
     }
-    // Its bytes are those of `null`, whatever has become of the release.
-    if matches!(topic, Topic::Bytes | Topic::Delivery) && fault.on.as_deref() == Some("host.release") {
-        return true;
-    }
     let done = fault.moment() == When::AfterEffect;
     match fault.act {
         Act::LookupNone

@@ -327,7 +327,11 @@ impl<'a, S: PluginSys> Process<'a, S> {
     /// The reply of a request that is due now, or what its faults make of it.
     fn answer(&mut self, mut answer: Answer) -> Vec<Step> {
         let at = |when| self.at(when, &answer.method, answer.nth);
-        let (instead, middle, after) = (at(When::Instead), at(When::MidReply), at(When::AfterReply));
+        let (mut instead, middle, after) = (at(When::Instead), at(When::MidReply), at(When::AfterReply));
+        if answer.failure.is_some() && answer.method.starts_with("host.") {
+            // What is spoiled is the reply that all went well, and it did not: a release that failed is not `null`.
+            instead.retain(|fault| !fault.act.spoils_the_reply());
+        }
         if let Some((path, bytes)) = answer.fetch_head.filter(|_| instead.iter().all(|one| one.act.fetches()))
             && self.sys.write_file(&path, &bytes).is_err()
         {

@@ -231,6 +231,12 @@ impl Act {
         invented || self.topic() == Topic::Error
     }
 
+    /// Whether what it says is made of the sound reply.
+    pub(super) fn spoils_the_reply(&self) -> bool {
+        let is_made = matches!(self.topic(), Topic::Bytes | Topic::Delivery | Topic::Answer);
+        is_made && *self != Act::NoReply && !self.asks_nobody()
+    }
+
     /// Whether it takes the place of the reply, so that none follows it.
     pub(super) fn is_an_answer(&self) -> bool {
         *self == Act::NoReply || self.topic() == Topic::Error

@@ -83,7 +83,9 @@ fn stderr(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
         }
         // Longer by one character than what may be shown; counted in bytes, it is at least that long.
         let too_much = first.get(..SHOWN + 1).filter(|too_much| too_much.is_ascii());
-        let unseen = Some(second).filter(|second| second.len() >= SHORT && !contains(first, second));
+        // What stands in a line that may be shown, of this plugin or another, is not told from it.
+        let shown = |text: &[u8]| history.wires.iter().any(|wire| contains(first_line(&wire.stderr), text));
+        let unseen = Some(second).filter(|second| second.len() >= SHORT && !shown(second));
         for text in too_much.into_iter().chain(unseen).filter(|text| !declared(text)) {
             for (place, _) in outputs(observed).filter(|(_, bytes)| contains(bytes, text)) {
                 say(
@@ -93,6 +95,10 @@ fn stderr(history: &History, observed: &Observed<'_>, say: &mut Say<'_>) {
             }
         }
     }
+}
+
+fn first_line(stderr: &[u8]) -> &[u8] {
+    stderr.split(|&byte| byte == b'\n').next().unwrap_or_default()
 }
 
 /// A person or a plugin may use the replacement character like any other.

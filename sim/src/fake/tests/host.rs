@@ -99,6 +99,19 @@ fn a_backend_that_falls_silent_leaves_the_outcome_unknown() {
     }
 }
 
+/// A release that failed must not be told as one that went well, however its bytes are spoiled.
+#[test]
+fn an_answer_that_is_an_error_is_not_spoiled() {
+    for (act, kind_then) in
+        [(Act::Crlf, "unknown-outcome"), (Act::ResultNull, "unknown-outcome"), (Act::ErrorHuman, "human")]
+    {
+        let mut memory = hears(&[(100, request(2, "host.release"))]);
+        memory.line = Line::Reset;
+        let (_, told) = reply(&mut memory, &[on("host.release", When::Instead, act)]);
+        assert_eq!(kind(&told), kind_then, "{told}");
+    }
+}
+
 #[test]
 fn a_slow_backend_gives_signs_of_life() {
     let mut memory = hears(&[(100, request(2, "host.acquire"))]);

@@ -78,6 +78,11 @@ fn a_second_line_of_stderr_in_the_output_is_reported() {
     tale.mu_prints("", "mu: its stderr begins: the first of them\n").passes_all();
     let tale = stderr("the first of them\nand the second one\n");
     tale.mu_prints("", "mu: the first of them and the second one\n").breaks("TRN-09");
+    // The same plugin, started again, begins with what was its second line.
+    let again = stderr("the first of them\nand the second one\n").plugin_starts(MU, 201, "box");
+    let again = again.writes(201, Tale::pipe(201, Std::Err), b"and the second one\n");
+    let rules = again.mu_prints("", "mu: its stderr begins: and the second one\n").rules();
+    assert!(!rules.contains(&"TRN-09"), "{rules:?}");
 }
 
 /// TRN-09
